@@ -7,6 +7,7 @@
 import { z } from "zod";
 import type { HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
+import type { WallTime } from "../lib/clocks.ts";
 import { discard, readJson } from "./answers.ts";
 import { RemoteError } from "./errors.ts";
 import { rewordLines } from "./lines.ts";
@@ -51,8 +52,8 @@ const NOT_FOUND_YET_MS = 4_000;
 const PAGE = 200;
 const PAGES_MAX = 10_000;
 
-/** `now`: wall clock, milliseconds. It replaces positions where the gateway has none. */
-export function adaptTransport(transport: Transport, profile: Profile, now: () => number): Transport {
+/** `now` replaces positions where the gateway has none. */
+export function adaptTransport(transport: Transport, profile: Profile, now: () => WallTime): Transport {
   const { features } = profile;
 
   const operationOf = (name: OperationName): ProfileOperation => {
@@ -179,7 +180,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return pageOf(asked, PAGES[asked.operation] ?? "node", await jsonOf(answer, asked.operation), begun);
   }
 
-  function pageOf(asked: Asked, of: ResourceName, value: unknown, begun: number): Record<string, unknown> {
+  function pageOf(asked: Asked, of: ResourceName, value: unknown, begun: WallTime): Record<string, unknown> {
     const { parentId } = asked.request.query;
     const known = parentId === undefined ? {} : { parentId };
     const item = (told: unknown) =>

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { HttpAnswer } from "../contract/http.ts";
 import type { OperationName } from "../contract/operations.ts";
 import { journalReceipt, node, OVER_QUOTA, problem, receipt } from "../contract/resources.ts";
+import type { WallTime } from "../lib/clocks.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
 import { JSON_BYTES_MAX, joined, readWhole } from "./whole-body.ts";
@@ -86,7 +87,7 @@ export function checkedJson<T extends z.ZodType>(
 export async function readProblem(
   answer: HttpAnswer,
   operation: OperationName,
-  now: () => number,
+  now: () => WallTime,
   conceal: (text: string) => string,
 ): Promise<RemoteError> {
   const { status } = answer;
@@ -154,7 +155,7 @@ function codeOf(status: number): RemoteErrorCode {
  * Seconds or an HTTP date (RFC 9110 §10.2.3), in milliseconds from now, at most a day. A date is on the gateway's
  * clock, which the answer tells too. By our clock, if it is set differently, everything would wait for the difference.
  */
-function parseRetryAfter(headers: HttpAnswer["headers"], now: () => number): number | undefined {
+function parseRetryAfter(headers: HttpAnswer["headers"], now: () => WallTime): number | undefined {
   const { "retry-after": value, date = "" } = headers;
   if (value === undefined) return undefined;
   const told = Date.parse(date);

@@ -6,6 +6,7 @@
 import type { z } from "zod";
 import type { HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
 import { OPERATIONS, type OperationName, operationPath } from "../contract/operations.ts";
+import type { WallTime } from "../lib/clocks.ts";
 import type { Logger } from "../lib/log.ts";
 import { unlessAborted } from "../lib/single-flight.ts";
 import { malformed, readJson, readProblem, transportFailure } from "./answers.ts";
@@ -36,7 +37,7 @@ export interface CallEnvironment {
   readonly credentials: Credentials;
   readonly log: Logger;
   /** Wall clock, milliseconds. */
-  readonly now: () => number;
+  readonly now: () => WallTime;
   readonly gatewayClock: GatewayClock;
   /** See ClientOptions. */
   readonly mount?: string | undefined;

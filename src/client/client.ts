@@ -35,6 +35,7 @@ import type {
 } from "../contract/resources.ts";
 import type { Role } from "../contract/roles.ts";
 import type { NewTrigger, Trigger, TriggerPage, TriggerPatch } from "../contract/triggers.ts";
+import type { GatewayTime } from "../lib/clocks.ts";
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
@@ -279,8 +280,8 @@ export type TriggerDescription = Omit<NewTrigger, "idempotencyKey">;
 export interface Client {
   /** The features of the gateway; see profile.ts. */
   readonly features: Features;
-  /** Wall time of the gateway, milliseconds; see gateway-clock.ts. */
-  gatewayTime(): number;
+  /** The gateway's clock; see gateway-clock.ts. */
+  gatewayTime(): GatewayTime;
 
   listWorkspaces(options?: CallOptions): Promise<Workspace[]>;
   /** By name or id. Undefined when the token shows no such workspace. */

@@ -3,6 +3,7 @@
  * of one request each (`client.ts`). Importing it loads nothing heavy: schemas and HTTP are loaded with the first call.
  */
 import type { Transport } from "../contract/http.ts";
+import { wallTime } from "../lib/clocks.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import type { Clock } from "../lib/runtime.ts";
 import { systemClock } from "../lib/system-clock.ts";
@@ -77,7 +78,13 @@ export interface ConnectOptions {
   /** Used instead of HTTP, for tests and gateways without sockets. `limits` and `connections` then have no effect. */
   readonly transport?: Transport | undefined;
   /** Time and randomness, for tests. */
-  readonly clock?: Clock | undefined;
+  readonly clock?: ClientClock | undefined;
+}
+
+/** The time and the randomness that the client needs. */
+export interface ClientClock extends Pick<Clock, "setTimer" | "random" | "uuid"> {
+  /** Milliseconds since 1970. */
+  wallClock(): number;
 }
 
 /**
@@ -132,7 +139,10 @@ export function connect(options: ConnectOptions): Gateway {
   const retrier = createRetrier(clock, options.retries);
   let loaded: Promise<Client> | undefined;
   const load = () => {
-    loaded ??= loadClient({ transport, credentials, log, now: clock.wallClock, mount }, options.profile);
+    loaded ??= loadClient(
+      { transport, credentials, log, now: () => wallTime(clock.wallClock()), mount },
+      options.profile,
+    );
     return loaded;
   };
   const context: Context = { load, retrier, uuid: clock.uuid, workspace };

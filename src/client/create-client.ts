@@ -1,6 +1,9 @@
 /** Puts the client together: every operation bound to one way of sending. */
 import type { Transport } from "../contract/http.ts";
+import type { WallTime } from "../lib/clocks.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
+import type { Clock } from "../lib/runtime.ts";
+import { systemClock } from "../lib/system-clock.ts";
 import { getAccount, listGrants, removeGrant, setGrant } from "./accounts.ts";
 import { adaptTransport } from "./adapt.ts";
 import { createApiKey, listApiKeys, revokeApiKey } from "./api-keys.ts";
@@ -48,10 +51,10 @@ export interface ClientOptions {
   readonly credentials: Credentials;
   /** One line per request at debug, never with a token. Default: none. */
   readonly log?: Logger;
-  /** Wall clock, milliseconds, for Retry-After dates and for gateways without positions. Default: Date.now. */
-  readonly now?: () => number;
-  /** A clock that is never set, milliseconds. Default: performance.now. */
-  readonly elapsed?: () => number;
+  /** For Retry-After dates and for gateways without positions. Default: the machine's clock. */
+  readonly now?: () => WallTime;
+  /** Default: the machine's clock. */
+  readonly elapsed?: Clock["elapsed"];
   /**
    * Called when the gateway has refused a token. With a fresh token the call itself succeeds, and no error would show
    * it.
@@ -64,8 +67,8 @@ export interface ClientOptions {
 }
 
 export function createClient(options: ClientOptions): Client {
-  const { credentials, log = SILENT, now = Date.now, profile = OWN_PROFILE } = options;
-  const { transport: network, elapsed = () => performance.now() } = options;
+  const { credentials, log = SILENT, now = systemClock.wallClock, profile = OWN_PROFILE } = options;
+  const { transport: network, elapsed = systemClock.elapsed } = options;
   if (profile.warning !== undefined) log.warn({}, profile.warning);
   const transport = profile === OWN_PROFILE ? network : adaptTransport(network, profile, now);
   const gatewayClock = createGatewayClock(now, elapsed);

@@ -41,9 +41,9 @@ export type {
 export type { Role } from "../contract/roles.ts";
 export type { Trigger, TriggerCondition, TriggerPatch } from "../contract/triggers.ts";
 export type { Logger, LogLevel } from "../lib/log.ts";
-export type { Clock, Timer } from "../lib/runtime.ts";
+export type { Timer } from "../lib/runtime.ts";
 export type { Client, CopySource, NodeChange, TriggerDescription } from "./client.ts";
-export { type ConnectOptions, connect, type Gateway } from "./connect.ts";
+export { type ClientClock as Clock, type ConnectOptions, connect, type Gateway } from "./connect.ts";
 export { type Credentials, staticToken, tokenFile } from "./credentials.ts";
 export { REMOTE_ERROR_CODES, RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
 export { createHttpTransport, type HttpTransportOptions, type SilenceLimits } from "./http-transport.ts";

@@ -5,6 +5,7 @@
 import { SETTLE_MS } from "../contract/features.ts";
 import type { HttpRequest } from "../contract/http.ts";
 import type { OperationName } from "../contract/operations.ts";
+import type { WallTime } from "../lib/clocks.ts";
 import { RemoteError } from "./errors.ts";
 import type { FieldPlace, Profile, ResourceName } from "./profile.ts";
 
@@ -93,7 +94,7 @@ function isLacking({ features }: Profile, resource: ResourceName, field: string)
 }
 
 /** A node with all fields of the contract. `known`: the fields in the request. */
-export function ourNode(profile: Profile, value: unknown, now: number, known: Json = {}): Record<string, unknown> {
+export function ourNode(profile: Profile, value: unknown, now: WallTime, known: Json = {}): Record<string, unknown> {
   const told = toOurs(profile, "node", value);
   const path = typeof told.path === "string" ? told.path : undefined;
   const name = told.name ?? path?.slice(path.lastIndexOf("/") + 1);
@@ -125,7 +126,7 @@ export function ourNode(profile: Profile, value: unknown, now: number, known: Js
 export function ourPage(
   profile: Profile,
   value: unknown,
-  now: number,
+  now: WallTime,
   asked: number | undefined,
   item: (item: unknown) => unknown,
 ): Record<string, unknown> {

@@ -7,7 +7,9 @@
  */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
+import { type ElapsedTime, minus, plus } from "../lib/clocks.ts";
 import type { FileStat, Files, OpenFile, OpenMode } from "../lib/files.ts";
+import type { Clock } from "../lib/runtime.ts";
 import { hasCode, systemError, withBytesWritten, withCode } from "../lib/system-error.ts";
 import { type Time, timeFromNanoseconds } from "../lib/time.ts";
 import type { HashWorkers } from "./hash-workers.ts";
@@ -70,14 +72,13 @@ const WARY_MS = 1000;
 /** Calls go through the pool for this many times the length of that wait. */
 const WARY_TIMES = 50;
 
-/** `elapsed`: milliseconds that never go back. */
 export function createDiskFiles(needs: {
   systemCalls: SystemCalls;
   hashWorkers: HashWorkers;
-  elapsed: () => number;
+  elapsed: Clock["elapsed"];
 }): Files {
   const { systemCalls, hashWorkers, elapsed } = needs;
-  const pace = { elapsed, waryUntil: Number.NEGATIVE_INFINITY };
+  const pace: Pace = { elapsed, waryUntil: undefined };
 
   const openPath = async (path: string, flags: number) =>
     isWary(pace) ? openDescriptor(path, flags) : inline(pace, () => fs.openSync(path, flags, OWNER_ONLY));
@@ -344,12 +345,12 @@ class DiskFile implements OpenFile {
 }
 
 interface Pace {
-  readonly elapsed: () => number;
-  waryUntil: number;
+  readonly elapsed: Clock["elapsed"];
+  waryUntil: ElapsedTime | undefined;
 }
 
 function isWary({ elapsed, waryUntil }: Pace): boolean {
-  return elapsed() < waryUntil;
+  return waryUntil !== undefined && elapsed() < waryUntil;
 }
 
 function inline<T>(pace: Pace, call: () => T): T {
@@ -360,7 +361,8 @@ function inline<T>(pace: Pace, call: () => T): T {
     throw withCode(error);
   } finally {
     const end = pace.elapsed();
-    if (end - start >= WAIT_MS) pace.waryUntil = end + Math.max(WARY_MS, WARY_TIMES * (end - start));
+    const took = minus(end, start);
+    if (took >= WAIT_MS) pace.waryUntil = plus(end, Math.max(WARY_MS, WARY_TIMES * took));
   }
 }
 

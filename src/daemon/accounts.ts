@@ -9,7 +9,9 @@ import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { LRUCache } from "lru-cache";
 import type { AccountKind, Accounts } from "../engine/api/index.ts";
+import { type ElapsedTime, millisecondsOf, plus } from "../lib/clocks.ts";
 import type { Logger } from "../lib/log.ts";
+import type { Clock } from "../lib/runtime.ts";
 import { hasCode } from "../lib/system-error.ts";
 
 const run = promisify(execFile);
@@ -44,7 +46,7 @@ export interface AccountsOptions {
   readonly log: Logger;
   /** Called when an account has changed since it was answered. */
   readonly onChange: () => void;
-  readonly elapsed: () => number;
+  readonly elapsed: Clock["elapsed"];
   readonly find?: FindAccount;
 }
 
@@ -60,7 +62,7 @@ export function createAccounts(options: AccountsOptions): Accounts & { close(): 
   const answers = new LRUCache<string, Answer, Question>({
     max: ACCOUNTS_MAX,
     ttl: FRESH_MS,
-    perf: { now: elapsed },
+    perf: { now: () => millisecondsOf(elapsed()) },
     ttlResolution: 0,
     allowStale: true,
     async fetchMethod(_, before, { options: kept, context: { kind, by, key } }) {
@@ -110,19 +112,20 @@ interface Question {
 }
 
 /** `askDirectory` is asked for accounts that the files in /etc do not have. */
-export function createFind(elapsed: () => number, askDirectory: AskDirectory = getent): FindAccount {
-  let silentUntil = Number.NEGATIVE_INFINITY;
+export function createFind(elapsed: Clock["elapsed"], askDirectory: AskDirectory = getent): FindAccount {
+  let silentUntil: ElapsedTime | undefined;
   return async (kind, by, key, signal) => {
     const database = DATABASES[kind];
     const lines = (await readFile(`/etc/${database}`, "utf8").catch(() => "")).split("\n");
     const line = lines.find((each) => each.split(":")[FIELDS[by]] === key);
     if (line !== undefined) return line;
     // A listing waits once for a directory that hangs, not once for each owner in the listing.
-    if (elapsed() < silentUntil) throw new Error("accounts could not be asked for a moment ago");
+    if (silentUntil !== undefined && elapsed() < silentUntil)
+      throw new Error("accounts could not be asked for a moment ago");
     try {
       return await askDirectory(database, key, signal);
     } catch (error) {
-      silentUntil = elapsed() + AGAIN_MS;
+      silentUntil = plus(elapsed(), AGAIN_MS);
       throw error;
     }
   };

@@ -5,8 +5,10 @@
  */
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
+import { type ElapsedTime, minus } from "../lib/clocks.ts";
 import type { Files } from "../lib/files.ts";
 import type { Logger } from "../lib/log.ts";
+import type { Clock } from "../lib/runtime.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { type CopyReply, copyReply } from "../metadata/copy-reply.ts";
 import { finishCopy } from "../metadata/damage.ts";
@@ -41,8 +43,7 @@ export interface CopyNeeds {
 export function startDatabaseBackups(
   needs: CopyNeeds & {
     readonly connection: Connection;
-    /** Milliseconds of a clock that never goes back. */
-    readonly elapsed: () => number;
+    readonly elapsed: Clock["elapsed"];
     /** True if this many bytes may be written now. */
     readonly hasRoom: (bytes: number) => boolean;
     readonly onDamage: (damage: string) => void;
@@ -53,20 +54,23 @@ export function startDatabaseBackups(
   const changes = () => Number(rowsChanged.get());
   let copied = changes();
   let changedAtEnd = 0;
-  let lastAt = Number.NEGATIVE_INFINITY;
+  let lastAt: ElapsedTime | undefined;
   let tookMs = 0;
   let running: Promise<void> | undefined;
 
   function isDue(): boolean {
-    const [changed, since] = [changes() - copied, elapsed() - lastAt];
-    if (changed === 0 || since < tookMs * REST) return false;
+    const changed = changes() - copied;
+    if (changed === 0 || lastAt === undefined) return changed > 0;
+    const since = minus(elapsed(), lastAt);
+    if (since < tookMs * REST) return false;
     return since >= CALM_MS || (since >= BUSY_MS && changed >= MANY);
   }
 
   async function make(): Promise<void> {
     const { size } = await files.stat(database);
     if (!hasRoom(2 * size)) return;
-    const [begun, counted] = [elapsed(), changes()];
+    const begun = elapsed();
+    const counted = changes();
     const path = await newCopy(needs);
     const told = await inThread({ from: database, to: path });
     if ("damage" in told) onDamage(told.damage);
@@ -76,7 +80,7 @@ export function startDatabaseBackups(
       copied = counted;
     }
     lastAt = elapsed();
-    tookMs = lastAt - begun;
+    tookMs = minus(lastAt, begun);
     if ("made" in told) log.info({ size, tookMs: Math.round(tookMs) }, "a copy of the database was made");
     else await files.remove(path);
   }

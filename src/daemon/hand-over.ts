@@ -7,6 +7,7 @@
  * supervisor makes it a reload.
  */
 import { execFile } from "node:child_process";
+import type { WallTime } from "../lib/clocks.ts";
 import { deferred } from "../lib/deferred.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
@@ -73,7 +74,7 @@ export function createHandOver(
 ): HandOver {
   const begun = deferred<"handOver">();
   let next: Wish | undefined;
-  let since = 0;
+  let since: WallTime | undefined;
   const inHandMs = IN_HAND_LIMIT_MS / settings.shortenWaits;
 
   /**
@@ -81,7 +82,7 @@ export function createHandOver(
    * for then.
    */
   function pauseAndDrain(): Promise<unknown> {
-    since = Date.now();
+    since = systemClock.wallClock();
     served.pause();
     return served.resend ? withTimeout(served.drained(), inHandMs) : served.drained();
   }
@@ -129,7 +130,11 @@ export function createHandOver(
     async tell(link) {
       if (next === undefined) return false;
       served.forgive();
-      const errno = await link.reload(reloadTag({ id: next.id, since }), JSON.stringify(next.settings), next.program);
+      const errno = await link.reload(
+        reloadTag({ id: next.id, since: since ?? systemClock.wallClock() }),
+        JSON.stringify(next.settings),
+        next.program,
+      );
       if (errno !== 0) log.error({ errno }, "the supervisor could not be told of the reload");
       systemClock.step("reload: said");
       return errno === 0 || !link.isGone();

@@ -11,6 +11,7 @@ import { z } from "zod";
 import { type HandleTable, handleId, type KeptHandle } from "../engine/api/index.ts";
 import type { Connection } from "../fuse/init.ts";
 import type { RequestsInHand } from "../fuse/requests-in-hand.ts";
+import { type WallTime, wallTime } from "../lib/clocks.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { hasCode } from "../lib/system-error.ts";
@@ -66,7 +67,7 @@ export interface KeptState {
   readonly handles: readonly KeptHandle[];
   readonly connection: Connection | undefined;
   /** When the mount was made, by the wall clock. */
-  readonly since: number;
+  readonly since: WallTime;
   agreed(connection: Connection): void;
   /** The daemon before saw that the kernel has the root's attributes. */
   readonly rootIsKnown: boolean;
@@ -228,7 +229,7 @@ function keptState(fd: number, file: KeptFile, left: Buffer, { wasOwnFault }: Be
 
   return {
     handles: kept,
-    since: fd === NO_FILE ? systemClock.wallClock() : fs.fstatSync(fd).birthtimeMs,
+    since: fd === NO_FILE ? systemClock.wallClock() : wallTime(fs.fstatSync(fd).birthtimeMs),
     connection: said.connection,
     isWritten: () => file.isWhole(),
     agreed(connection) {

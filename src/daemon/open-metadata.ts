@@ -11,6 +11,7 @@ import { join } from "node:path";
 import type { Layout } from "../content/layout.ts";
 import type { Reserve } from "../content/reserve.ts";
 import { OutdatedError, StartError } from "../engine/api/index.ts";
+import type { Clock } from "../lib/runtime.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { toMilliseconds } from "../lib/time.ts";
 import { damageIn, isDamage } from "../metadata/damage.ts";
@@ -34,7 +35,7 @@ export interface OpenNeeds extends CopyNeeds {
   readonly boot: string;
   /** When this boot began, milliseconds since 1970. */
   readonly bootedAt: number;
-  readonly now: () => number;
+  readonly now: Clock["wallClock"];
   /** See openDatabase. */
   readonly onMigrated?: (database: Connection) => void;
   /** Called right after each step of a repair, for tests that die there. */
@@ -93,8 +94,8 @@ async function openChecked(needs: OpenNeeds, note: string | undefined): Promise<
   }
   try {
     const settings = createSettings(connection);
-    const boot = settings.get("boot") ?? "";
-    const wentDown = boot !== "" && boot !== needs.boot;
+    const boot = settings.get("boot");
+    const wentDown = boot !== undefined && boot !== needs.boot;
     const damage = note !== undefined || wentDown || size <= SMALL ? await look(needs, connection) : undefined;
     if (damage === undefined) return connection;
     connection.close();

@@ -1,6 +1,7 @@
 /** Opens a serving daemon to commands: the answers to their requests, and the record by which they find the daemon. */
 import { randomUUID } from "node:crypto";
 import type { Engine } from "../engine/api/index.ts";
+import type { WallTime } from "../lib/clocks.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
@@ -33,7 +34,7 @@ export interface ServedParts {
   readonly serving: Serving;
   readonly passthrough: Transport["passthrough"];
   readonly mountOver: Promise<void>;
-  readonly since: number;
+  readonly since: WallTime;
   readonly overseer: Overseer;
   readonly restarts: Restarts | undefined;
   readonly reload: Reload | undefined;

@@ -9,6 +9,7 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { EVERYTHING, type Replay, type Replays } from "../engine/api/index.ts";
+import { type ElapsedTime, minus, plus } from "../lib/clocks.ts";
 import { compiled } from "../lib/compiled.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
@@ -66,7 +67,8 @@ export function startReplayer(options: ReplayerOptions): Replayer {
   /** Replayers that are alive or may be. Each may have a call under way for as long as it lives. */
   let processes = options.former;
   let program: Program | undefined;
-  let askAgainAt = Number.NEGATIVE_INFINITY;
+  /** Undefined: at once. */
+  let askAgainAt: ElapsedTime | undefined;
   let isGoing = false;
   let isClosed = false;
   let idle: Timer | undefined;
@@ -84,7 +86,10 @@ export function startReplayer(options: ReplayerOptions): Replayer {
   function begin(): void {
     if (isGoing || isClosed) return;
     isGoing = true;
-    soon = clock.setTimer(Math.max(GATHER_MS, askAgainAt - clock.elapsed()), () => void go());
+    soon = clock.setTimer(
+      Math.max(GATHER_MS, askAgainAt === undefined ? 0 : minus(askAgainAt, clock.elapsed())),
+      () => void go(),
+    );
   }
 
   async function go(): Promise<void> {
@@ -98,7 +103,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
       if (!isClosed) log.warn({ err: error }, "programs that watch the mount may not be told of remote changes");
       replays.drop();
       end();
-      askAgainAt = clock.elapsed() + PAUSE_MS;
+      askAgainAt = plus(clock.elapsed(), PAUSE_MS);
     }
     isGoing = false;
     if (isClosed) end();
@@ -137,9 +142,9 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     const asked = clock.elapsed();
     const watch = replays.asking();
     const watched = new Set((await by.ask("watched")).split(" ").filter(Boolean).map(watchedOf));
-    const took = clock.elapsed() - asked;
+    const took = minus(clock.elapsed(), asked);
     const shortest = watched.size > 0 ? WATCHED_MS : UNWATCHED_MS;
-    askAgainAt = asked + Math.min(Math.max(shortest, took * WATCHED_SHARE), WATCHED_MOST_MS);
+    askAgainAt = plus(asked, Math.min(Math.max(shortest, took * WATCHED_SHARE), WATCHED_MOST_MS));
     watch(watched);
   }
 
@@ -154,7 +159,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
         replays.failed(errno === EISDIR);
       }
       await sleep(clock, REST_MS);
-      if (clock.elapsed() >= askAgainAt) await askWatched(by);
+      if (askAgainAt === undefined || clock.elapsed() >= askAgainAt) await askWatched(by);
     }
   }
 

@@ -4,6 +4,7 @@
  * place where the token is stored.
  */
 import { z } from "zod";
+import { type WallTime, wallTime } from "../lib/clocks.ts";
 
 export const SETTINGS_VARIABLE = "WSFS_DAEMON_SETTINGS";
 /** Set by the supervisor: the descriptor of the daemon's end of the control socket. */
@@ -138,7 +139,7 @@ export function readRestarts(environment: NodeJS.ProcessEnv): Restarts | undefin
 export interface Reload {
   readonly id: string;
   /** Since when requests of programs wait, by the wall clock. */
-  readonly since: number;
+  readonly since: WallTime;
   /** The reason why a daemon with the new settings could not serve. This daemon has the settings from before. */
   readonly failed?: string;
 }
@@ -151,7 +152,7 @@ export function reloadTag({ id, since }: Reload): string {
 export function readReload(environment: NodeJS.ProcessEnv): Reload | undefined {
   const [, id, since, failed = ""] = /^([\w-]+):(\d+) ?(.*)$/s.exec(environment[RELOAD_VARIABLE] ?? "") ?? [];
   if (id === undefined) return undefined;
-  return { id, since: Number(since), ...(failed === "" ? {} : { failed }) };
+  return { id, since: wallTime(Number(since)), ...(failed === "" ? {} : { failed }) };
 }
 
 export function readNoResend(environment: NodeJS.ProcessEnv): boolean {

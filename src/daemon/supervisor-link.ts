@@ -2,6 +2,7 @@
  * The daemon's end of the socket to its supervisor. Each message is one line of text. This file knows the messages of
  * the two, not their effects.
  */
+import { type ElapsedTime, minus } from "../lib/clocks.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
@@ -80,7 +81,7 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger, takesOver 
 
   let hasDevice = false;
   let gone = false;
-  let readyAt: number | undefined;
+  let readyAt: ElapsedTime | undefined;
   let startAnother: (() => OpenLineSocket | undefined) | undefined;
 
   let socket = open(onLine, onEnd);
@@ -148,7 +149,7 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger, takesOver 
       readyAt ??= systemClock.elapsed();
       send("ready");
     },
-    servedMs: () => (readyAt === undefined ? undefined : systemClock.elapsed() - readyAt),
+    servedMs: () => (readyAt === undefined ? undefined : minus(systemClock.elapsed(), readyAt)),
     failed: (exitCode, text) => send(`failed ${exitCode} ${text}`),
     outdated: (text) => send(`outdated 1 ${text}`),
     note: (text) => send(`note ${text}`),

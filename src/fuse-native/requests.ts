@@ -9,6 +9,7 @@ import { ERRNO, errorName } from "../fuse/errno.ts";
 import { type Clock, createInFlightTable, InFlight, type Origin } from "../fuse/in-flight.ts";
 import { createOperationLog } from "../fuse/operation-log.ts";
 import { SLOW_CALL_MS } from "../fuse/session.ts";
+import { minus } from "../lib/clocks.ts";
 import { describeError, type Logger } from "../lib/log.ts";
 
 /** The treatment of one kind of call. */
@@ -96,7 +97,7 @@ export function createRequests({ clock, deadlineMs, log, unheard, noteProgramTim
       return;
     }
     if (request.answered) {
-      log.warn({ op: kind.name, id: request.id, ms: clock.elapsed() - request.started }, "late result dropped");
+      log.warn({ op: kind.name, id: request.id, ms: minus(clock.elapsed(), request.started) }, "late result dropped");
     } else {
       try {
         answer(value);

@@ -4,6 +4,7 @@
  */
 
 import type { Caller, FsError, KernelNodeId } from "../engine/api/index.ts";
+import { type ElapsedTime, minus } from "../lib/clocks.ts";
 import type { Runtime, Timer } from "../lib/runtime.ts";
 import type { Message } from "./message.ts";
 
@@ -23,8 +24,8 @@ export class InFlight<From extends Origin = Message> implements Caller {
   readonly name: string;
   readonly message: From;
   readonly request: unknown;
-  /** Clock.elapsed() when it was read, in milliseconds. */
-  readonly started: number;
+  /** When it was read. */
+  readonly started: ElapsedTime;
   /** False: it may take as long as the local disk does. */
   readonly hasDeadline: boolean;
   /** A number of its own among all requests that wait; set by the table. */
@@ -38,7 +39,7 @@ export class InFlight<From extends Origin = Message> implements Caller {
   #controller: AbortController | undefined;
   #reason: FsError | undefined;
 
-  constructor(name: string, message: From, request: unknown, started: number, hasDeadline: boolean) {
+  constructor(name: string, message: From, request: unknown, started: ElapsedTime, hasDeadline: boolean) {
     this.name = name;
     this.message = message;
     this.request = request;
@@ -134,7 +135,7 @@ export function createInFlightTable<From extends Origin = Message>(
     let next: number | undefined;
     for (const request of requests.values()) {
       if (!request.hasDeadline) continue;
-      const left = request.started + deadlineMs - now;
+      const left = deadlineMs - minus(now, request.started);
       if (left > 0) {
         next = left;
         break;
@@ -162,7 +163,7 @@ export function createInFlightTable<From extends Origin = Message>(
     remove(request) {
       if (requests.get(request.id) !== request) return;
       requests.delete(request.id);
-      onRemoved(request, clock.elapsed() - request.started);
+      onRemoved(request, minus(clock.elapsed(), request.started));
       freePlaces.push(request.place);
       if (requests.size > 0) return;
       const done = waiters;

@@ -5,6 +5,7 @@
  */
 
 import { FsError } from "../engine/api/index.ts";
+import { type ElapsedTime, minus } from "../lib/clocks.ts";
 import { describeError, type Logger } from "../lib/log.ts";
 import type { InFlight, Origin } from "./in-flight.ts";
 
@@ -19,22 +20,22 @@ export interface Outcome {
 const QUIET_MS = 1000;
 
 export interface OperationLog {
-  done(request: InFlight<Origin>, outcome: Outcome, now: number): void;
+  done(request: InFlight<Origin>, outcome: Outcome, now: ElapsedTime): void;
 }
 
 export function createOperationLog(log: Logger, slowMs: number): OperationLog {
-  const lastWarning = new Map<string, number>();
+  const lastWarning = new Map<string, ElapsedTime>();
 
-  function mayWarn(name: string, now: number): boolean {
+  function mayWarn(name: string, now: ElapsedTime): boolean {
     const last = lastWarning.get(name);
-    if (last !== undefined && now - last < QUIET_MS) return false;
+    if (last !== undefined && minus(now, last) < QUIET_MS) return false;
     lastWarning.set(name, now);
     return true;
   }
 
   return {
     done(request, outcome, now) {
-      const milliseconds = now - request.started;
+      const milliseconds = minus(now, request.started);
       const { error } = outcome;
       if (error !== undefined && !(error instanceof FsError)) {
         const stack = error instanceof Error ? error.stack : undefined;

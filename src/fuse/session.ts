@@ -6,6 +6,7 @@
  */
 
 import { type Done, type FileSystem, FsError, type KernelNodeId } from "../engine/api/index.ts";
+import { minus } from "../lib/clocks.ts";
 import { deferred } from "../lib/deferred.ts";
 import { describeError, type Logger } from "../lib/log.ts";
 import type { Device, OpenDevice } from "./device.ts";
@@ -229,7 +230,10 @@ export function createSession(options: SessionOptions): Session {
       return fail(request, error);
     }
     if (request.answered) {
-      log.warn({ op: request.name, id: request.id, ms: clock.elapsed() - request.started }, "late result dropped");
+      log.warn(
+        { op: request.name, id: request.id, ms: minus(clock.elapsed(), request.started) },
+        "late result dropped",
+      );
       // A request that only asks has changed nothing.
       if (operation.again !== undefined) fileSystem.unheard();
       return takeBack(operation, reply);
@@ -459,7 +463,7 @@ export function createSession(options: SessionOptions): Session {
         node: request.nodeid,
         uid: request.uid,
         pid: request.pid,
-        milliseconds: now - request.started,
+        milliseconds: minus(now, request.started),
       }));
     },
     drained: () => requests.drained(),

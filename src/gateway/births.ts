@@ -2,6 +2,7 @@
  * Nodes that are not found by their id yet: for a moment after its creation (`idLagMs`), GET by id answers 404. The
  * time is counted by the clock that never goes back. A node that was found stays so, also when the lag is raised.
  */
+import { type ElapsedTime, minus, plus } from "../lib/clocks.ts";
 import type { Clock } from "../lib/runtime.ts";
 import type { FaultOptions } from "./fault-options.ts";
 import type { Store } from "./store.ts";
@@ -14,7 +15,7 @@ export interface Births {
 }
 
 interface Birth {
-  readonly since: number;
+  readonly since: ElapsedTime;
   /** Its part of the jitter, 0..1; drawn when first needed. */
   share: number | undefined;
 }
@@ -28,7 +29,7 @@ export function createBirths(store: Store, clock: Clock, options: Readonly<Fault
 
   function isDue(birth: Birth): boolean {
     if (birth.share === undefined && options.idLagJitterMs > 0) birth.share = clock.random();
-    return clock.elapsed() - birth.since >= options.idLagMs + options.idLagJitterMs * (birth.share ?? 0);
+    return minus(clock.elapsed(), birth.since) >= options.idLagMs + options.idLagJitterMs * (birth.share ?? 0);
   }
 
   // Births of the gateway that ran before: their age is by the wall clock, and not negative.
@@ -41,7 +42,7 @@ export function createBirths(store: Store, clock: Clock, options: Readonly<Fault
       .iterate();
     for (const { node, time } of recent) {
       if (now - time >= options.idLagMs + options.idLagJitterMs) break;
-      births.set(node, { since: clock.elapsed() - Math.max(0, now - time), share: undefined });
+      births.set(node, { since: plus(clock.elapsed(), -Math.max(0, now - time)), share: undefined });
     }
   }
 

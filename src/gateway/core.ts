@@ -9,6 +9,7 @@ import { INPUTS } from "../contract/inputs.ts";
 import { type OpenApiDocument, openApiDocument } from "../contract/openapi.ts";
 import { OPERATIONS, type Operation, type OperationName } from "../contract/operations.ts";
 import type { Role } from "../contract/roles.ts";
+import { wallTime } from "../lib/clocks.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
 import type { Connection } from "../lib/sqlite/index.ts";
@@ -208,7 +209,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   const news = createSignal();
   const store = createStore(needs.database, needs.turn, log);
   const options: GatewayOptions = { ...DEFAULT_OPTIONS, ...checkedOptions(needs.options ?? {}, DEFAULT_OPTIONS) };
-  const clock: Clock = { ...needs.clock, wallClock: () => needs.clock.wallClock() + options.clockSkewMs };
+  const clock: Clock = { ...needs.clock, wallClock: () => wallTime(needs.clock.wallClock() + options.clockSkewMs) };
   const accountStore = needs.accounts ?? accountsInMemory(needs.clock);
   const lists = createSortedLists();
   store.beforeCommit(() => clock.step("gateway: about to commit"));

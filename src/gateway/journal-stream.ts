@@ -5,6 +5,7 @@
  */
 
 import { HEARTBEAT_MS } from "../contract/http.ts";
+import { minus } from "../lib/clocks.ts";
 import { roleIn } from "./access.ts";
 import type { Context } from "./context.ts";
 import { type EventReader, eventAnswer, HEARTBEAT, lastEventId } from "./event-stream.ts";
@@ -68,7 +69,7 @@ async function* events(
       sent = clock.elapsed();
       continue;
     }
-    const quiet = sent + HEARTBEAT_MS - clock.elapsed();
+    const quiet = HEARTBEAT_MS - minus(clock.elapsed(), sent);
     if (quiet <= 0) {
       yield HEARTBEAT;
       sent = clock.elapsed();

@@ -6,6 +6,7 @@
  * lag is raised or the clock jumps. A change that is due early waits for the changes before it. Waiting is measured by
  * the clock that never goes back.
  */
+import { type ElapsedTime, minus, plus } from "../lib/clocks.ts";
 import type { Clock } from "../lib/runtime.ts";
 import type { Store } from "./store.ts";
 
@@ -30,7 +31,7 @@ export interface LagTimes {
 /** The changes after a position, up to the position of the next item. */
 interface Waiting {
   readonly after: number;
-  since: number;
+  since: ElapsedTime;
   /** Share of the jitter, 0..1; drawn when the changes are the next to be shown. */
   share: number | undefined;
 }
@@ -92,7 +93,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
   let kept = shown;
   let queue: Waiting[] = [];
   let first = 0;
-  let heldUntil = Number.NEGATIVE_INFINITY;
+  let heldUntil: ElapsedTime | undefined;
 
   /** Loads the queue as after a restart: changes are as old as the wall clock says, but none is from the future. */
   function load(): void {
@@ -105,7 +106,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
       // All changes of one transaction have one time, and are shown together.
       if (row.time !== last.time) {
         const age = Math.max(0, now - row.time);
-        queue.push({ after: last.position, since: clock.elapsed() - age, share: undefined });
+        queue.push({ after: last.position, since: plus(clock.elapsed(), -age), share: undefined });
       }
       last = row;
     }
@@ -115,7 +116,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
   function isDue(waiting: Waiting): boolean {
     const { lagMs, jitterMs } = times();
     if (waiting.share === undefined && jitterMs > 0) waiting.share = clock.random();
-    return clock.elapsed() - waiting.since >= lagMs + jitterMs * (waiting.share ?? 0);
+    return minus(clock.elapsed(), waiting.since) >= lagMs + jitterMs * (waiting.share ?? 0);
   }
 
   function advance(): void {
@@ -143,7 +144,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
     kept =
       store.prepare<{ position: number }>("SELECT position FROM shown WHERE reader = ?").get(reader)?.position ?? 0;
     shown = kept;
-    heldUntil = clock.elapsed() + HOLD_MS;
+    heldUntil = plus(clock.elapsed(), HOLD_MS);
     load();
   });
 
@@ -158,7 +159,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
   return {
     shown() {
       // Changes that a restart would hide again are not shown. So on a full disk nothing new is shown.
-      if (clock.elapsed() < heldUntil && !store.isChanging()) return kept;
+      if (heldUntil !== undefined && clock.elapsed() < heldUntil && !store.isChanging()) return kept;
       advance();
       if (shown !== kept && !store.isChanging()) keepShown();
       return shown;

@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Socket } from "node:net";
 import fastify from "fastify";
 import { withoutApiKeys } from "../contract/api-keys.ts";
+import { minus } from "../lib/clocks.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
 import type { Gateway } from "./core.ts";
@@ -230,7 +231,7 @@ async function answer(
       else incoming.socket.resetAndDestroy();
     }
   }
-  const ms = Math.round((clock.elapsed() - start) * 10) / 10;
+  const ms = Math.round(minus(clock.elapsed(), start) * 10) / 10;
   const query = search === "" ? {} : { query: withoutSecrets(search) };
   log.info({ method, path: shownPath, ...query, ...sent, ms, requestId, ...(broken ? { broken } : {}) }, "request");
 }

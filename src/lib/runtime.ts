@@ -3,6 +3,7 @@
  * passed as one argument, so that the whole engine also runs on a virtual clock with files in memory. A lint rule
  * forbids the globals behind it in engine/, metadata/ and content/.
  */
+import { type ElapsedTime, millisecondsOf, type WallTime } from "./clocks.ts";
 import type { Files } from "./files.ts";
 
 /** The longest time of a timer (24 days). A longer one would end at once. */
@@ -15,9 +16,9 @@ export interface Timer {
 /** Time and randomness of a program. The gateway's core needs only this. */
 export interface Clock {
   /** The time that people see on the machine's clock, milliseconds since the epoch. May jump. */
-  wallClock(): number;
+  wallClock(): WallTime;
   /** Milliseconds from an arbitrary start, the same for all processes of one boot. Never goes back. */
-  elapsed(): number;
+  elapsed(): ElapsedTime;
   /** Milliseconds since the machine started, including the time it slept. */
   uptime(): number;
   /** Milliseconds that this thread was at work since the program started. */
@@ -57,7 +58,7 @@ export function sleep(runtime: Pick<Clock, "setTimer">, milliseconds: number, si
  * Regular checks wait this long, so that an idle process is woken once for all of them.
  */
 export function inStep(clock: Pick<Clock, "elapsed">, milliseconds: number): number {
-  const left = milliseconds - (clock.elapsed() % milliseconds);
+  const left = milliseconds - (millisecondsOf(clock.elapsed()) % milliseconds);
   return Math.ceil(left < milliseconds / 2 ? left + milliseconds : left);
 }
 

@@ -1,5 +1,6 @@
 /** Attempts (requests that are rows before they are sent), snapshots (their contents) and tombstones. */
-import { type Connection, earliest, PRIORITIES, prepare, prepareColumn, remember } from "./database.ts";
+import { earliestOf, type RowTime } from "../lib/clocks.ts";
+import { BEFORE_FIRST, type Connection, PRIORITIES, prepare, prepareColumn, remember } from "./database.ts";
 import {
   type AttemptId,
   addedId,
@@ -23,10 +24,10 @@ export interface Attempt<Request> {
   /** The number of failures. */
   readonly tries: number;
   /** When it may be sent again, in row time. Of an abandoned attempt: when it was abandoned. */
-  readonly nextAt: number;
+  readonly nextAt: RowTime;
   readonly lastError: string | null;
   /** In row time. */
-  readonly createdAt: number;
+  readonly createdAt: RowTime;
   /** Priority class, as in its node row. */
   readonly bulk: number;
 }
@@ -64,7 +65,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     database,
     "SELECT node FROM attempt WHERE state = 'open' AND bulk = ? AND next_at <= ? ORDER BY next_at, id LIMIT +?",
   );
-  const nextInLane = prepare<{ at: number }>(
+  const nextInLane = prepare<{ at: RowTime }>(
     database,
     "SELECT next_at AS at FROM attempt WHERE state = 'open' AND bulk = ? AND next_at > ? ORDER BY next_at LIMIT 1",
   );
@@ -135,7 +136,8 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     sending.all(snapshot).map(decodeRow),
   );
 
-  const nextAt = (now: number): number | undefined => earliest(PRIORITIES.map((bulk) => nextInLane.get(bulk, now)?.at));
+  const nextAt = (now: RowTime): RowTime | undefined =>
+    earliestOf(PRIORITIES.map((bulk) => nextInLane.get(bulk, now)?.at));
 
   return {
     openOf: (node: NodeRowId) => openOf(node),
@@ -151,8 +153,8 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     /** Node rows with a request under way that takes its content from a version of this node. */
     nodesCopying: (nodeId: string): NodeRowId[] => nodesCopying.all(nodeId).map((row) => row.node),
     /** Node rows of one priority class whose attempts are due, the longest due first. */
-    due: (bulk: number, now: number, limit: number): NodeRowId[] => due(bulk, now, limit),
-    nextDue: (): number | undefined => nextAt(Number.MIN_SAFE_INTEGER),
+    due: (bulk: number, now: RowTime, limit: number): NodeRowId[] => due(bulk, now, limit),
+    nextDue: (): RowTime | undefined => nextAt(BEFORE_FIRST),
     /** When the first attempt that waits may be sent again. */
     nextAt,
     /** True if another node may be at this place already, because of a request of ours whose answer is not known. */
@@ -167,8 +169,8 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       key: string;
       request: Request;
       generation: SnapshotId | null;
-      nextAt: number;
-      createdAt: number;
+      nextAt: RowTime;
+      createdAt: RowTime;
       bulk?: number;
     }): Attempt<Request> {
       const { node, key, generation, nextAt, createdAt, bulk = 0 } = attempt;
@@ -187,24 +189,24 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       if (generation !== null) ofSnapshot.drop(generation);
       return created;
     },
-    failed(id: AttemptId, nextAt: number, error: string): void {
+    failed(id: AttemptId, nextAt: RowTime, error: string): void {
       failed.run(nextAt, error, id);
     },
     /**
      * Makes up to `limit` attempts due at `at` (row time) that would be due later, in each priority class the next ones
      * first. False: there are no more.
      */
-    expedite(at: number, limit: number): boolean {
+    expedite(at: RowTime, limit: number): boolean {
       let left = limit;
       for (const bulk of PRIORITIES) if (left > 0) left -= expedite.run({ at, bulk, limit: left }).changes;
       return left === 0;
     },
     /** Makes the attempt of this node row due at `at`, unless it is due earlier. `at`: row time. */
-    expediteAttemptsOf(node: NodeRowId, at: number): void {
+    expediteAttemptsOf(node: NodeRowId, at: RowTime): void {
       expediteAttempt.run(at, node);
     },
     /** Abandons the attempt. From then on `nextAt` is the time of that. */
-    abandon(id: AttemptId, now: number): void {
+    abandon(id: AttemptId, now: RowTime): void {
       abandon.run(now, id);
     },
     remove(id: AttemptId): void {
@@ -227,7 +229,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     /** The abandoned attempts that were to put a node at this place, the last one first. */
     abandonedAt: (parent: string, name: string): Attempt<Request>[] => abandonedAt.all(parent, name).map(decodeRow),
     /** Removes the attempts that were abandoned before `time` (row time): they can no longer arrive. */
-    removeAbandonedBefore(time: number): void {
+    removeAbandonedBefore(time: RowTime): void {
       removeOld.run(time);
     },
   };

@@ -1,4 +1,6 @@
 /** Rows of cache files: the bytes on this disk behind a kernel node id, and the files that may be evicted. */
+import type { RowTime } from "../lib/clocks.ts";
+import { formatRanges, isSameRanges, NO_RANGES, parseRanges, type Ranges } from "../lib/ranges.ts";
 import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
 import type { After, KernelNodeId } from "./ids.ts";
 
@@ -15,41 +17,64 @@ export interface CacheFileRow {
   readonly size: number;
   /** Bytes that the file holds on the disk. They count for the cache limit. */
   readonly bytes: number;
-  /** Missing ranges of the origin version. JSON of lib/ranges.ts. */
-  readonly missing: string;
-  /** Unverified ranges of changed content, here or missing. JSON of lib/ranges.ts. */
-  readonly unproven: string;
+  /** Missing ranges of the origin version. Undefined: the text in the row is none of ours. */
+  readonly missing: Ranges | undefined;
+  /** Unverified ranges of changed content, here or missing. Undefined as above. */
+  readonly unproven: Ranges | undefined;
   /** When it was last used, in row time. */
-  readonly usedAt: number;
+  readonly usedAt: RowTime;
   /** 1: the machine went down since the file was written. Clean bytes must then be checked before use. */
   readonly doubted: 0 | 1;
 }
 
 /** True if every byte of the file is on this disk. False without a row. */
-export const isWhole = (row: CacheFileRow | undefined): boolean => row?.missing === NO_RANGES;
+export const isWhole = (row: CacheFileRow | undefined): boolean => row?.missing?.length === 0;
 /** True if no byte of the file remains to be verified. False without a row. */
-export const isProven = (row: CacheFileRow | undefined): boolean => row?.unproven === NO_RANGES;
+export const isProven = (row: CacheFileRow | undefined): boolean => row?.unproven?.length === 0;
 
-/** No ranges, as stored in a row. */
-const NO_RANGES = "[]";
+/** A row as it is stored: ranges are JSON of lib/ranges.ts. */
+interface Row extends Omit<CacheFileRow, "missing" | "unproven"> {
+  readonly missing: string;
+  readonly unproven: string;
+}
+
+/** No ranges, as most rows have it. */
+const NONE = formatRanges(NO_RANGES);
+const rangesOf = (text: string): Ranges | undefined => (text === NONE ? NO_RANGES : parseRanges(text));
+const textOf = (ranges: Ranges): string => (ranges.length === 0 ? NONE : formatRanges(ranges));
+
+const isOther = (before: Ranges | undefined, now: Ranges | undefined): now is Ranges =>
+  now !== undefined && (before === undefined || !isSameRanges(before, now));
+
+const decode = (row: Row): CacheFileRow => ({
+  ...row,
+  missing: rangesOf(row.missing),
+  unproven: rangesOf(row.unproven),
+});
 
 const COLUMNS = `live.lineage, live.origin_node AS originNode, live.origin_version AS originVersion,
   live.origin_hash AS originHash, live.origin_size AS originSize, live.size, live.bytes, live.missing, live.unproven,
   live.used_at AS usedAt, live.doubted`;
 
+/** The fields of a row, as they are set. */
+export interface Fields extends Omit<CacheFileRow, "lineage" | "missing" | "unproven"> {
+  readonly missing: Ranges;
+  readonly unproven: Ranges;
+}
+
 /** Most rows are made without these. */
 type OfOrigin = "originHash" | "originSize" | "unproven";
-type Made = Omit<CacheFileRow, "doubted" | OfOrigin> & Partial<Pick<CacheFileRow, OfOrigin>>;
+type Made = Omit<Fields, "doubted" | OfOrigin> & Partial<Pick<Fields, OfOrigin>> & Pick<CacheFileRow, "lineage">;
 
 export function createCacheFileRows(database: Connection) {
-  const byKernelNodeId = prepare<CacheFileRow>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
+  const byKernelNodeId = prepare<Row>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
   // Not evictable are dirty files (no origin has their content), files that an upload reads, and open files. The caller
   // knows which files are open.
   const fromEvictable = `FROM live JOIN lineage ON lineage.id = live.lineage JOIN inode ON inode.id = lineage.inode
      WHERE live.bytes > 0 AND live.origin_version IS NOT NULL
        AND (inode.lineage <> live.lineage OR inode.content = 'clean')
        AND NOT EXISTS (SELECT 1 FROM generation WHERE generation.lineage = live.lineage)`;
-  const evictable = prepare<CacheFileRow>(
+  const evictable = prepare<Row>(
     database,
     `SELECT ${COLUMNS} ${fromEvictable} AND live.used_at <= ? ORDER BY live.used_at LIMIT +?`,
   );
@@ -90,7 +115,10 @@ export function createCacheFileRows(database: Connection) {
   });
   const doubtAll = prepare(database, "UPDATE live SET doubted = 1");
   const remove = prepare(database, "DELETE FROM live WHERE lineage = ?", []);
-  const get = remember(database, ["live"], (lineage: KernelNodeId) => byKernelNodeId.get(lineage));
+  const get = remember(database, ["live"], (lineage: KernelNodeId) => {
+    const row = byKernelNodeId.get(lineage);
+    return row === undefined ? undefined : decode(row);
+  });
   return {
     get,
     /** Kernel node ids from `from` on and below `to`. */
@@ -101,13 +129,13 @@ export function createCacheFileRows(database: Connection) {
     whole: (after: After<KernelNodeId>, limit: number): KernelNodeId[] => whole(after, limit),
     totalBytes: (): number => total.get()?.bytes ?? 0,
     /** Returns files that were not used after `before` (row time), the least recently used first. */
-    evictable: (before: number, limit: number): CacheFileRow[] => evictable.all(before, limit),
+    evictable: (before: RowTime, limit: number): CacheFileRow[] => evictable.all(before, limit).map(decode),
     /** True if the gateway has the whole content of the file and no upload reads the file. */
     isEvictable: (lineage: KernelNodeId): boolean => oneEvictable.get(lineage) !== undefined,
     create(row: Made): void {
       const { lineage, originNode, originVersion, size, bytes, missing, usedAt } = row;
       const { originHash = null, originSize = 0, unproven: unverified = NO_RANGES } = row;
-      // Each field is written out: spreading other objects takes far longer, and every new file needs this object.
+      // Each field is written out: spreading other objects takes far longer, and every new file needs these objects.
       const made: CacheFileRow = {
         lineage,
         originNode,
@@ -121,17 +149,32 @@ export function createCacheFileRows(database: Connection) {
         usedAt,
         doubted: 0,
       };
-      insert.run(made);
+      insert.run({
+        lineage,
+        originNode,
+        originVersion,
+        originHash,
+        originSize,
+        size,
+        bytes,
+        missing: textOf(missing),
+        unproven: textOf(unverified),
+        usedAt,
+      });
       get.tell(lineage, made);
     },
     doubtAll(): void {
       doubtAll.run();
     },
-    update(lineage: KernelNodeId, changed: Partial<Omit<CacheFileRow, "lineage">>): void {
+    update(lineage: KernelNodeId, changed: Partial<Fields>): void {
       const current = get(lineage);
       if (current === undefined) throw new Error(`no cache file of kernel node id ${lineage}`);
       const next = { ...current, ...changed };
-      change(lineage, differences(current, next));
+      const { missing, unproven, ...others } = changed;
+      const columns: Partial<Record<keyof Row, unknown>> = differences(current, { ...current, ...others });
+      if (isOther(current.missing, missing)) columns.missing = textOf(missing);
+      if (isOther(current.unproven, unproven)) columns.unproven = textOf(unproven);
+      change(lineage, columns);
       get.tell(lineage, next);
     },
     remove(lineage: KernelNodeId): void {

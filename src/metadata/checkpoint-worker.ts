@@ -10,6 +10,7 @@
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { z } from "zod";
+import { minus } from "../lib/clocks.ts";
 import { openSqlite, SqliteError } from "../lib/sqlite/index.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { isForWriter, isLong } from "./last-round.ts";
@@ -50,7 +51,7 @@ function checkpoint(): boolean {
     if (result === undefined || result.busy !== 0 || result.checkpointed < result.log) return false;
     const logBytes = result.log * frameBytes;
     if (!isLong(logBytes)) return false;
-    const tookMs = systemClock.elapsed() - begun;
+    const tookMs = minus(systemClock.elapsed(), begun);
     if (round > 1 && isForWriter({ logBytes, leftBytes: logBytes - before, tookMs })) return true;
     before = logBytes;
   }

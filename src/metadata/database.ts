@@ -2,6 +2,7 @@
  * Opens the database of rows. It is synchronous by design: all code between two awaits is atomic. This file knows
  * neither the bytes of files nor the network.
  */
+import { rowTime } from "../lib/clocks.ts";
 import {
   type Connection,
   openSqlite,
@@ -224,10 +225,8 @@ export function prepareInserts(
 /** Priority classes of rows that wait. 1: bulk, with much to send. */
 export const PRIORITIES = [0, 1] as const;
 
-export function earliest(times: readonly (number | undefined)[]): number | undefined {
-  const known = times.filter((time) => time !== undefined);
-  return known.length === 0 ? undefined : Math.min(...known);
-}
+/** Before the time of any row. */
+export const BEFORE_FIRST = rowTime(Number.MIN_SAFE_INTEGER);
 
 /** The fields of `next` that differ from `current`. */
 export function differences<Row extends object>(current: Row, next: Row): Partial<Row> {

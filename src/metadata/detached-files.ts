@@ -3,6 +3,7 @@
  * elsewhere, or shows another content now. Each is an inode without a name. Its row has the former path, and is removed
  * with the inode.
  */
+import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare, remember, rememberAny } from "./database.ts";
 import type { InodeId } from "./ids.ts";
 
@@ -21,7 +22,7 @@ export interface DetachedFileRow {
   /** The hash of its content at that time. Null: not known. */
   readonly hash: string | null;
   /** The time of the first write that changed its content since, in row time. Null: there was none. */
-  readonly dirtySince: number | null;
+  readonly dirtySince: RowTime | null;
 }
 
 interface Row extends Omit<DetachedFileRow, "way" | "isRemoved"> {
@@ -59,7 +60,7 @@ export function createDetachedFiles(database: Connection) {
       insert.run({ inode, way: JSON.stringify(way), isRemoved: isRemoved ? 1 : 0, hash });
     },
     /** Does nothing for an inode that is no detached file. Null: it has its former bytes again. */
-    setDirtySince(inode: InodeId, since: number | null): void {
+    setDirtySince(inode: InodeId, since: RowTime | null): void {
       if (isAny()) dirty.run(since, inode);
     },
     remove(inode: InodeId): void {

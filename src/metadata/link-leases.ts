@@ -3,12 +3,13 @@
  * One row stands for all names of a file: marking each of thousands, whenever one more is heard of, would take ever
  * longer.
  */
+import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare, remember, rememberAny } from "./database.ts";
 import type { After, EntryId, InodeId } from "./ids.ts";
 
 export interface LinkLease {
   readonly inode: InodeId;
-  readonly endsAt: number;
+  readonly endsAt: RowTime;
   /** The entry up to which its names were marked once the lease had ended. */
   readonly reached: After<EntryId>;
 }
@@ -20,7 +21,7 @@ export function createLinkLeases(database: Connection) {
     database,
     "SELECT inode, ends_at AS endsAt, reached FROM turn WHERE ends_at <= ? ORDER BY ends_at, inode LIMIT 1",
   );
-  const next = prepare<{ at: number | null }>(database, "SELECT min(ends_at) AS at FROM turn");
+  const next = prepare<{ at: RowTime | null }>(database, "SELECT min(ends_at) AS at FROM turn");
   const reach = prepare(database, "UPDATE turn SET reached = @reached WHERE inode = @inode");
   const remove = prepare(database, "DELETE FROM turn WHERE inode = ?");
   const isAny = rememberAny(database, "turn");
@@ -30,13 +31,13 @@ export function createLinkLeases(database: Connection) {
     /** The lease of an inode. Undefined: there is none. */
     get: (inode: InodeId): LinkLease | undefined => (isAny() ? get(inode) : undefined),
     /** Begins a lease that ends at `endsAt` (row time). A lease that has begun stays as it is. */
-    begin(inode: InodeId, endsAt: number): void {
+    begin(inode: InodeId, endsAt: RowTime): void {
       insert.run({ inode, endsAt });
     },
     /** The lease that has been over for longest. */
-    ended: (now: number): LinkLease | undefined => (isAny() ? ended.get(now) : undefined),
+    ended: (now: RowTime): LinkLease | undefined => (isAny() ? ended.get(now) : undefined),
     /** When the first lease ends. */
-    nextEnd: (): number | undefined => (isAny() ? (next.get()?.at ?? undefined) : undefined),
+    nextEnd: (): RowTime | undefined => (isAny() ? (next.get()?.at ?? undefined) : undefined),
     /** Records that the names of the inode up to this entry are marked. */
     reached(inode: InodeId, entry: EntryId): void {
       reach.run({ inode, reached: entry });

@@ -1,11 +1,12 @@
 /** Node rows: the known state of the gateway's nodes, and the time when the plan looks at each next. */
 import { type Attributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
+import { earliestOf, type RowTime } from "../lib/clocks.ts";
 import type { ChangedRows } from "./changed.ts";
 import {
+  BEFORE_FIRST,
   type Connection,
   differences,
-  earliest,
   PRIORITIES,
   prepare,
   prepareColumn,
@@ -54,18 +55,20 @@ export interface NodeRow {
   readonly base: Base | null;
   readonly seen: Seen | null;
   /** In row time. */
-  readonly seenAt: number | null;
-  /** The last local change, in row time. Without one: the time when the node came in. */
-  readonly changedAt: number;
+  readonly seenAt: RowTime | null;
+  /**
+   * The last local change, in row time. Without one: the time when the node came in, and null where that is not known.
+   */
+  readonly changedAt: RowTime | null;
   /** The first unsent local change, in row time. Null: clean. */
-  readonly dirtySince: number | null;
+  readonly dirtySince: RowTime | null;
   /** When the plan looks at the row next, in row time. Null: not before something changes. */
-  readonly due: number | null;
+  readonly due: RowTime | null;
   /** The place that a program moved the node away from. */
   readonly leftParent: InodeId | null;
   readonly leftName: string | null;
   /** Of a row without an entry and without a node: the time when its name was removed. */
-  readonly leftAt: number | null;
+  readonly leftAt: RowTime | null;
   /** The gateway's reason for refusing the node. Null: not parked. */
   readonly parked: string | null;
   /**
@@ -74,7 +77,9 @@ export interface NodeRow {
   readonly bulk: number;
 }
 
-interface Row extends Omit<NodeRow, "base" | "seen"> {
+interface Row extends Omit<NodeRow, "base" | "seen" | "changedAt"> {
+  /** 0: not known. */
+  readonly changedAt: RowTime | 0;
   readonly baseParent: string | null;
   readonly baseName: string | null;
   readonly baseHead: string | null;
@@ -86,9 +91,6 @@ interface Row extends Omit<NodeRow, "base" | "seen"> {
   readonly baseModified: string | null;
   readonly seen: string | null;
 }
-
-/** Before the time of any row. */
-const FIRST = Number.MIN_SAFE_INTEGER;
 
 const COLUMNS = `id, entry, kind, node_id AS nodeId, base_parent AS baseParent, base_name AS baseName,
   base_head AS baseHead, base_hash AS baseHash, base_size AS baseSize, base_attributes AS baseAttributes,
@@ -122,7 +124,7 @@ function decode(row: Row): NodeRow {
     base,
     seen,
     seenAt,
-    changedAt,
+    changedAt: changedAt === 0 ? null : changedAt,
     dirtySince,
     due,
     leftParent,
@@ -155,7 +157,7 @@ function encode(node: Omit<NodeRow, "id">) {
   const { entry, kind, nodeId, base, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked, bulk } =
     node;
   const seen = node.seen === null ? null : JSON.stringify(node.seen);
-  const itself = { entry, kind, nodeId, seen, seenAt, changedAt, dirtySince, due };
+  const itself = { entry, kind, nodeId, seen, seenAt, changedAt: changedAt ?? 0, dirtySince, due };
   return Object.assign(encodeBase(base), itself, { leftParent, leftName, leftAt, parked, bulk });
 }
 
@@ -184,17 +186,18 @@ const CHANGEABLE = {
   bulk: "bulk",
 };
 
-type Itself = Exclude<keyof NodeRow, "base" | "seen">;
+type Itself = Exclude<keyof NodeRow, "base" | "seen" | "changedAt">;
 
 /** Fields that the row stores as they are. */
 const ITSELF = Object.keys(CHANGEABLE).filter(
-  (column): column is Itself => column !== "seen" && !column.startsWith("base"),
+  (column): column is Itself => column !== "seen" && column !== "changedAt" && !column.startsWith("base"),
 );
 
 /** The fields of `next` that differ from `current`, as columns. */
 function changedColumns(current: NodeRow, next: NodeRow): Readonly<Record<string, unknown>> {
   const columns: Partial<Record<keyof Row, Row[keyof Row]>> = {};
   for (const field of ITSELF) if (next[field] !== current[field]) columns[field] = next[field];
+  if (next.changedAt !== current.changedAt) columns.changedAt = next.changedAt ?? 0;
   if (next.base !== current.base) Object.assign(columns, differences(encodeBase(current.base), encodeBase(next.base)));
   if (next.seen !== current.seen) columns.seen = next.seen === null ? null : JSON.stringify(next.seen);
   return columns;
@@ -204,7 +207,7 @@ function changedColumns(current: NodeRow, next: NodeRow): Readonly<Record<string
  * A place in the queue: oldest first. Rows of the same moment, of which there may be any number, are in order of id.
  */
 export interface Place {
-  readonly since: number;
+  readonly since: RowTime;
   readonly id: After<NodeRowId>;
 }
 
@@ -221,7 +224,7 @@ export interface Below {
   readonly position: number;
 }
 
-const placeOf = ({ dirtySince, id }: NodeRow): Place => ({ since: dirtySince ?? FIRST, id });
+const placeOf = ({ dirtySince, id }: NodeRow): Place => ({ since: dirtySince ?? BEFORE_FIRST, id });
 
 /**
  * Rows after a place. Two statements, because SQLite uses the index only for the first half when one statement compares
@@ -230,7 +233,7 @@ const placeOf = ({ dirtySince, id }: NodeRow): Place => ({ since: dirtySince ?? 
 function inOrder<Row>(statement: (after: string) => Statement<Row>): (limit: number, after?: Place) => Row[] {
   const same = statement("node.dirty_since = @since AND node.id > @id");
   const later = statement("node.dirty_since > @since");
-  return (limit, after = { since: FIRST, id: 0 }) => {
+  return (limit, after = { since: BEFORE_FIRST, id: 0 }) => {
     const rows = same.all({ ...after, limit });
     return rows.length === limit ? rows : [...rows, ...later.all({ since: after.since, limit: limit - rows.length })];
   };
@@ -260,7 +263,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     database,
     "SELECT id FROM node WHERE bulk = ? AND due <= ? ORDER BY due, id LIMIT +?",
   );
-  const nextInLane = prepare<{ due: number }>(
+  const nextInLane = prepare<{ due: RowTime }>(
     database,
     "SELECT due FROM node WHERE bulk = ? AND due > ? ORDER BY due LIMIT 1",
   );
@@ -268,7 +271,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     select(`dirty_since IS NOT NULL AND ${after} ORDER BY dirty_since, id LIMIT +@limit`),
   );
   const parked = inOrder((after) => select(`parked IS NOT NULL AND ${after} ORDER BY dirty_since, id LIMIT +@limit`));
-  const counts = prepare<{ dirty: number; parked: number; oldest: number | null }>(
+  const counts = prepare<{ dirty: number; parked: number; oldest: RowTime | null }>(
     database,
     `SELECT (SELECT count(*) FROM node WHERE dirty_since IS NOT NULL) AS dirty,
        (SELECT count(*) FROM node WHERE parked IS NOT NULL) AS parked,
@@ -348,8 +351,8 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     if (next?.nodeId != null) ofNodeId.tell(next.nodeId, id);
   }
 
-  const nextDueAfter = (now: number): number | undefined =>
-    earliest(PRIORITIES.map((bulk) => nextInLane.get(bulk, now)?.due));
+  const nextDueAfter = (now: RowTime): RowTime | undefined =>
+    earliestOf(PRIORITIES.map((bulk) => nextInLane.get(bulk, now)?.due));
 
   return {
     get,
@@ -378,19 +381,19 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       belowAfter.all({ parent, name: after?.name ?? "", id: after?.id ?? 0, limit }),
     countBelow: (parent: string): number => belowCount.get(parent)?.count ?? 0,
     /** Rows with an unconfirmed write that is known to be carried out since after `since`; the first known first. */
-    untold: (since: number, limit: number): NodeRow[] => unconfirmed.all({ since, limit }).map(decode),
+    untold: (since: RowTime, limit: number): NodeRow[] => unconfirmed.all({ since, limit }).map(decode),
     /** The nodes that programs moved away or removed from this place, the latest first. */
     thatLeft: (parent: InodeId, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
     /** Of one priority class, the longest due first. */
-    due: (bulk: number, now: number, limit: number): NodeRowId[] => dueNow(bulk, now, limit),
-    nextDue: (): number | undefined => nextDueAfter(FIRST),
+    due: (bulk: number, now: RowTime, limit: number): NodeRowId[] => dueNow(bulk, now, limit),
+    nextDue: (): RowTime | undefined => nextDueAfter(BEFORE_FIRST),
     nextDueAfter,
     /** Oldest first, `after` a row of an earlier call. */
     dirty: (limit: number, after?: NodeRow): NodeRow[] => dirty(limit, after && placeOf(after)).map(decode),
     /** Rows that the gateway refused, in the same order. */
     parked: (limit: number, after?: NodeRow): NodeRow[] => parked(limit, after && placeOf(after)).map(decode),
     counts: () => counts.get() ?? { dirty: 0, parked: 0, oldest: null },
-    countDirtyBefore: (time: number) => dirtyBefore.get({ time }) ?? { dirty: 0, parked: 0 },
+    countDirtyBefore: (time: RowTime) => dirtyBefore.get({ time }) ?? { dirty: 0, parked: 0 },
     /**
      * For dirty rows, oldest first after the given place: the bytes of their contents that the gateway does not have.
      */
@@ -401,7 +404,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
      * Makes up to `limit` dirty rows due now that would be due later, in each priority class the next ones first.
      * False: there are no more.
      */
-    expedite(now: number, limit: number): boolean {
+    expedite(now: RowTime, limit: number): boolean {
       let left = limit;
       for (const bulk of PRIORITIES) if (left > 0) left -= expedite.run({ now, bulk, limit: left }).changes;
       return left === 0;
@@ -410,7 +413,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
      * The same for up to `limit` entries of a folder, in order of id after the given one. Returns the last one's id.
      * Undefined: there are no more.
      */
-    expediteIn(folder: InodeId, now: number, after: After<EntryId>, limit: number): EntryId | undefined {
+    expediteIn(folder: InodeId, now: RowTime, after: After<EntryId>, limit: number): EntryId | undefined {
       const entries = entriesIn.all(folder, after, limit);
       for (const { id } of entries) expediteEntry.run({ now, entry: id });
       return entries.length < limit ? undefined : entries.at(-1)?.id;
@@ -419,13 +422,13 @@ export function createNodes(database: Connection, changed: ChangedRows) {
      * Makes up to `limit` names of an inode due now, in order of entry id after the given one, except names that have a
      * due time anyway. Returns the same as `expediteIn`.
      */
-    lookAtNames(inode: InodeId, now: number, after: After<EntryId>, limit: number): EntryId | undefined {
+    lookAtNames(inode: InodeId, now: RowTime, after: After<EntryId>, limit: number): EntryId | undefined {
       const entries = namesOf.all(inode, after, limit);
       for (const { id } of entries) lookAtEntry.run({ now, entry: id });
       return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
     /** True if all names of an inode have been dirty since then, or longer. */
-    areNamesDirty: (inode: InodeId, since: number): boolean => sentSince.get(inode, since) === undefined,
+    areNamesDirty: (inode: InodeId, since: RowTime): boolean => sentSince.get(inode, since) === undefined,
     create(node: Omit<NodeRow, "id">): NodeRow {
       const id = nodeRowId(insert(encode(node)));
       const base = node.base === null ? null : baseAsRead(node.base);
@@ -459,7 +462,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
 }
 
 /** The row of a node that the gateway does not have yet. */
-export function unborn(entry: EntryId, kind: "file" | "folder", now: number, due: number): Omit<NodeRow, "id"> {
+export function unborn(entry: EntryId, kind: "file" | "folder", now: RowTime, due: RowTime): Omit<NodeRow, "id"> {
   return {
     entry,
     kind,
@@ -487,7 +490,7 @@ export function born(entry: EntryId | null, node: Node): Omit<NodeRow, "id"> {
     base: baseOf(node, 0),
     seen: null,
     seenAt: null,
-    changedAt: 0,
+    changedAt: null,
     dirtySince: null,
     due: null,
     leftParent: null,
@@ -527,12 +530,21 @@ export function isSameBase(a: Base, b: Base): boolean {
 
 /** The newest revision that is known of the node. */
 export function newestRevision(row: NodeRow): number {
-  return Math.max(row.base?.revision ?? 0, revisionOf(row.seen));
+  return Math.max(row.base?.revision ?? 0, row.seen === null ? 0 : revisionOf(row.seen));
 }
 
-/** The revision that was seen; -1 if nothing was. */
-export function revisionOf(seen: Seen | null): number {
-  if (seen === null) return -1;
+/** True if the revision is newer than base, or there is no base. */
+export function isAfterBase({ base }: Pick<NodeRow, "base">, revision: number): boolean {
+  return base === null || revision > base.revision;
+}
+
+/** True if the revision is newer than what was seen, or nothing was. */
+export function isAfterSeen({ seen }: Pick<NodeRow, "seen">, revision: number): boolean {
+  return seen === null || revision > revisionOf(seen);
+}
+
+/** The revision that was seen. */
+export function revisionOf(seen: Seen): number {
   return "deleted" in seen ? seen.revision : seen.node.revision;
 }
 

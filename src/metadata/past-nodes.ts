@@ -3,6 +3,7 @@
  * reasons. A daemon that takes over a mount must know the numbers that the former daemon gave out. Lists that were read
  * are shown without a gateway too.
  */
+import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare } from "./database.ts";
 import { inodeId, type KernelNodeId, kernelNodeId } from "./ids.ts";
 
@@ -48,7 +49,7 @@ export function createPastNodes(database: Connection) {
       removeAll.run();
     },
     /** Keeps a list for times without a gateway. Of all kept lists, the `most` that were read last stay. */
-    keepList(list: string, items: string, readAt: number, most: number): void {
+    keepList(list: string, items: string, readAt: RowTime, most: number): void {
       keep.run({ list, items, readAt });
       thin.run(most);
     },

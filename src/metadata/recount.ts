@@ -2,10 +2,11 @@
  * Forgets revisions and positions, and keeps all else that the gateway told: for a rolled-back gateway, whose counters
  * mean nothing any more. Every node is to be read again.
  */
+import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare } from "./database.ts";
 
 /** `now` (row time): the new due time of rows with news and of dirty rows. */
-export function createRecount(database: Connection): (now: number) => void {
+export function createRecount(database: Connection): (now: RowTime) => void {
   const due = prepare(
     database,
     `UPDATE node SET due = ? WHERE node_id IS NOT NULL AND due IS NULL AND parked IS NULL

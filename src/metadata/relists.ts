@@ -2,6 +2,7 @@
  * Known folders that must be listed again, because this mount may have missed news of them. They are rows, so that the
  * request is committed together with its cause: a crash in between must not lose it.
  */
+import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare, rememberAny } from "./database.ts";
 import type { InodeId } from "./ids.ts";
 
@@ -33,12 +34,12 @@ export function createRelists(database: Connection) {
       insertAll.run();
     },
     /** Returns the due folder that has waited longest. `now`: row time. */
-    next: (now: number): Relist | undefined => (isAny() ? next.get(now) : undefined),
+    next: (now: RowTime): Relist | undefined => (isAny() ? next.get(now) : undefined),
     /** Removes the request: the list is in the rows. A request that was repeated meanwhile stays. */
     done({ id }: Relist): void {
       remove.run(id);
     },
-    postpone({ id }: Relist, nextAt: number): void {
+    postpone({ id }: Relist, nextAt: RowTime): void {
       postpone.run(nextAt, id);
     },
     count: (): number => (isAny() ? (count.get()?.count ?? 0) : 0),

@@ -33,7 +33,10 @@ export function createDone(database: Connection) {
       return row === undefined ? undefined : { lineage: row.lineage === 0 ? undefined : row.lineage };
     },
     /** Returns the first place that no request ever had. */
-    end: (): number => (last.get()?.place ?? -1) + 1,
+    end(): number {
+      const place = last.get()?.place ?? undefined;
+      return place === undefined ? 0 : place + 1;
+    },
     clear(): void {
       clear.run();
     },

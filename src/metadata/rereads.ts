@@ -2,6 +2,7 @@
  * Nodes whose state is to be read again by id, because the news of them do not fit together yet. They are rows, so that
  * the request is committed together with its cause: a crash in between must not lose it.
  */
+import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare, rememberAny } from "./database.ts";
 
 export interface Reread {
@@ -26,11 +27,11 @@ export function createRereads(database: Connection) {
   );
   const missing = prepare(database, "UPDATE reread SET missing_since = @since WHERE node_id = @nodeId");
   const postpone = prepare(database, "UPDATE reread SET due = ? WHERE id = ?");
-  const hidden = prepare<{ since: number }>(
+  const hidden = prepare<{ since: RowTime }>(
     database,
     "UPDATE reread SET hidden_since = coalesce(hidden_since, @now) WHERE node_id = @nodeId RETURNING hidden_since AS since",
   );
-  const since = prepare<{ since: number | null }>(
+  const since = prepare<{ since: RowTime | null }>(
     database,
     "SELECT missing_since AS since FROM reread WHERE node_id = ?",
   );
@@ -48,7 +49,7 @@ export function createRereads(database: Connection) {
     add(nodeId: string, folder: string | null = null): void {
       insert.run({ nodeId, folder });
     },
-    due: (now: number, limit: number): Reread[] => (isAny() ? due.all(now, limit) : []),
+    due: (now: RowTime, limit: number): Reread[] => (isAny() ? due.all(now, limit) : []),
     /** Removes the request: the state is in the rows. A request that was repeated meanwhile stays. */
     done({ id }: Reread): void {
       remove.run(id);
@@ -58,16 +59,16 @@ export function createRereads(database: Connection) {
       if (isAny()) found.run(nodeId);
     },
     /** The time since which its id answers 404, in row time. Undefined: it was found, or not asked for yet. */
-    missingSince: (nodeId: string): number | undefined =>
+    missingSince: (nodeId: string): RowTime | undefined =>
       isAny() ? (since.get(nodeId)?.since ?? undefined) : undefined,
     /** Records that the node's id answers 404. */
-    missing({ id, nodeId }: Reread, since: number, nextAt: number): void {
+    missing({ id, nodeId }: Reread, since: RowTime, nextAt: RowTime): void {
       missing.run({ nodeId, since });
       postpone.run(nextAt, id);
     },
     /** Records that a folder above it is not visible. Returns the time since which that holds, in row time. */
-    hidden: ({ nodeId }: Reread, now: number): number => hidden.get({ nodeId, now })?.since ?? now,
-    postpone({ id }: Reread, nextAt: number): void {
+    hidden: ({ nodeId }: Reread, now: RowTime): RowTime => hidden.get({ nodeId, now })?.since ?? now,
+    postpone({ id }: Reread, nextAt: RowTime): void {
       postpone.run(nextAt, id);
     },
     /** Returns the number of these nodes that have a node row. */

@@ -3,6 +3,12 @@
  * below it. Names of tables and columns, and comments in old migrations, may be older than the words of the glossary
  * (docs/dev/glossary.md, "Names that stay"). Times are milliseconds of row time (engine/host/row-clock.ts), or
  * "seconds.nnnnnnnnn" text where a file system shows them.
+ *
+ * Values that stand for none. They are translated where the rows are read and written:
+ * - node.changed_at 0: not known (nodes.ts)
+ * - setting.value '': absent (settings.ts)
+ * - live.missing and live.unproven '[]': no ranges (cache-files.ts)
+ * - done.lineage 0: the answer has no node (request-log.ts)
  */
 
 export const MIGRATIONS: readonly string[] = [

@@ -16,7 +16,7 @@ export type SettingKey =
   | "followed"
   /** The change that the gateway acknowledged last, see engine/core/history.ts. */
   | "acknowledged"
-  /** Id of the machine's boot in which the mount last started. Empty: it ended with all of its bytes synced. */
+  /** Id of the machine's boot in which the mount last started. Absent: it ended with all of its bytes synced. */
   | "boot"
   /** Index watermark: the position that the path index showed. */
   | "indexed"
@@ -38,15 +38,26 @@ export type SettingKey =
   /** Gaps in which row time stood still, see engine/host/clock-gaps.ts. */
   | "pauses";
 
+/** A value that is absent again stays as a row with this text. */
+const ABSENT = "";
+
+const decode = (row: { readonly value: string } | undefined): string | undefined =>
+  row === undefined || row.value === ABSENT ? undefined : row.value;
+
 export function createSettings(database: Connection) {
   const byKey = prepare<{ value: string }>(database, "SELECT value FROM setting WHERE key = ?");
   const put = prepare(database, "INSERT OR REPLACE INTO setting (key, value) VALUES (?, ?)", []);
-  const get = remember(database, ["setting"], (key: SettingKey) => byKey.get(key)?.value);
+  const get = remember(database, ["setting"], (key: SettingKey) => decode(byKey.get(key)));
   return {
     get: (key: SettingKey): string | undefined => get(key),
     set(key: SettingKey, value: string): void {
       put.run(key, value);
       get.tell(key, value);
+    },
+    /** From now on the value is absent. */
+    clear(key: SettingKey): void {
+      put.run(key, ABSENT);
+      get.tell(key, undefined);
     },
     getNumber: (key: SettingKey): number => Number(get(key) ?? 0),
   };
@@ -78,9 +89,9 @@ export function createArrivals(database: Connection) {
     remove(nodeId: string): void {
       remove.run(nodeId);
     },
-    /** In order of id, after the given one. */
-    list: (after: string, limit: number): Node[] =>
-      isAny() ? all.all(after, limit).map((row) => JSON.parse(row.node) as Node) : [],
+    /** In order of id, after the given one; undefined: from the first. */
+    list: (after: string | undefined, limit: number): Node[] =>
+      isAny() ? all.all(after ?? "", limit).map((row) => JSON.parse(row.node) as Node) : [],
     count: (): number => count.get()?.count ?? 0,
     /** Ids of the arrivals that are to come into the folder. */
     idsIn: (parent: string): string[] => inFolder.all(parent).map(({ id }) => id),

@@ -1,4 +1,5 @@
 /** States that our writes moved nodes away from, for gateways that count no changes. */
+import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare } from "./database.ts";
 
 export function createSupersededStates(database: Connection) {
@@ -14,7 +15,7 @@ export function createSupersededStates(database: Connection) {
   );
   const forget = prepare(database, "DELETE FROM vacated WHERE at <= ?");
   return {
-    add(nodeId: string, state: string, at: number): void {
+    add(nodeId: string, state: string, at: RowTime): void {
       insert.run({ nodeId, state, at });
     },
     /** Removes the state: the node is in it again by a change that counts. */
@@ -22,9 +23,9 @@ export function createSupersededStates(database: Connection) {
       remove.run(nodeId, state);
     },
     /** True if the node left this state after `since` (row time). Then this records that the node was seen in it. */
-    isHeard: (nodeId: string, state: string, since: number): boolean => hear.run(nodeId, state, since).changes > 0,
+    isHeard: (nodeId: string, state: string, since: RowTime): boolean => hear.run(nodeId, state, since).changes > 0,
     /** Forgets states that were left up to this time. Returns the nodes that were seen in such a state. */
-    forgetUpTo(time: number): string[] {
+    forgetUpTo(time: RowTime): string[] {
       const nodes = heard.all(time).map((row) => row.nodeId);
       forget.run(time);
       return nodes;

@@ -1,4 +1,5 @@
 /** Times of all tables, for when their clock begins anew: row time stands still while the machine is off. */
+import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare } from "./database.ts";
 
 /**
@@ -35,11 +36,11 @@ export function createTimes(database: Connection) {
   const positions = POSITIONS.map((sql) => prepare(database, sql));
   return {
     /** Limits all times to `now` (row time). */
-    notAfter(now: number): void {
+    notAfter(now: RowTime): void {
       for (const update of updates) update.run({ now });
     },
     /** The same for positions, where times stand for them. Looks at each row. */
-    positionsNotAfter(now: number): void {
+    positionsNotAfter(now: RowTime): void {
       for (const update of positions) update.run({ now });
     },
   };

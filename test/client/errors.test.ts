@@ -1,6 +1,7 @@
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
+import { wallTime } from "../../src/lib/clocks.ts";
 import { exampleNode, examplePage, textSource } from "./support/examples.ts";
 import { answerJson, clientFor, clientOf, deferred, failureOf, serve } from "./support/server.ts";
 
@@ -48,7 +49,7 @@ test("Retry-After may be a date", async () => {
       response.sendDate = false;
       answerJson(response, 429, {}, { "retry-after": "Wed, 06 May 2026 07:08:39 GMT" });
     },
-    { now: () => at },
+    { now: () => wallTime(at) },
   );
   expect((await failureOf(client.getNode("n1"))).details.retryAfterMs).toBe(30_000);
 });
@@ -56,7 +57,7 @@ test("Retry-After may be a date", async () => {
 test("of a gateway whose clock differs, a date in Retry-After is read by that clock", async () => {
   const at = Date.parse("2026-05-06T07:08:09Z");
   const headers = { "retry-after": "Wed, 06 May 2026 10:00:30 GMT", date: "Wed, 06 May 2026 10:00:00 GMT" };
-  const client = await clientFor((_, response) => answerJson(response, 503, {}, headers), { now: () => at });
+  const client = await clientFor((_, response) => answerJson(response, 503, {}, headers), { now: () => wallTime(at) });
   expect((await failureOf(client.getNode("n1"))).details.retryAfterMs).toBe(30_000);
 });
 

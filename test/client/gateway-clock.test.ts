@@ -1,6 +1,7 @@
 /** The gateway's clock is told by its answers, whatever this machine's clock says. */
 import { expect, test } from "vitest";
 import { createGatewayClock } from "../../src/client/gateway-clock.ts";
+import { elapsedTime, wallTime } from "../../src/lib/clocks.ts";
 
 const TOLD = "Sun, 29 Nov 2026 00:00:00 GMT";
 const told = Date.parse(TOLD);
@@ -9,8 +10,8 @@ test("this machine's clock until an answer comes; then the answer's, which no se
   let now = 1_000;
   let elapsed = 50;
   const clock = createGatewayClock(
-    () => now,
-    () => elapsed,
+    () => wallTime(now),
+    () => elapsedTime(elapsed),
   );
   expect(clock.now()).toBe(1_000);
   clock.hear(TOLD);
@@ -24,8 +25,8 @@ test("this machine's clock until an answer comes; then the answer's, which no se
 
 test.each([undefined, "", "soon"])("an answer with the date %s tells nothing", (date) => {
   const clock = createGatewayClock(
-    () => 1_000,
-    () => 50,
+    () => wallTime(1_000),
+    () => elapsedTime(50),
   );
   clock.hear(date);
   expect(clock.now()).toBe(1_000);

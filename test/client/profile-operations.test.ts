@@ -10,6 +10,7 @@ import type { HttpRequest, Transport } from "../../src/contract/http.ts";
 import { OPERATIONS, type OperationName } from "../../src/contract/operations.ts";
 import { createBareGateway } from "../../src/gateway/bare.ts";
 import { BARE_PROFILE } from "../../src/gateway/start.ts";
+import { wallTime } from "../../src/lib/clocks.ts";
 import { createCoreTransport } from "../support/core-transport.ts";
 import { PLAIN } from "../support/features.ts";
 import { createTestCore } from "../support/gateway-core.ts";
@@ -93,7 +94,7 @@ function start(profile: Profile, answer: (request: HttpRequest) => Answer = () =
     transport,
     credentials: staticToken("secret-token"),
     profile,
-    now: () => 1_800_000_000_000,
+    now: () => wallTime(1_800_000_000_000),
   });
   return { client, requests };
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createDiskFiles } from "../../src/content/disk-files.ts";
 import { createHashWorkers } from "../../src/content/hash-workers.ts";
+import { elapsedTime } from "../../src/lib/clocks.ts";
 import { createDiskUnderTest } from "../support/disk-under-test.ts";
 import { describeFiles, type FilesUnderTest, pattern, writeAll } from "../support/files-cases.ts";
 import { systemCalls } from "../support/system-calls.ts";
@@ -49,7 +50,11 @@ test("what is not in memory, or only a part, is waited for without holding up th
     return position >= 50 ? undefined : fs.readSync(fd, buffer, 0, Math.min(10, buffer.length), position);
   };
   const hashWorkers = createHashWorkers();
-  const files = createDiskFiles({ systemCalls: { ...systemCalls, readNow }, hashWorkers, elapsed: () => 0 });
+  const files = createDiskFiles({
+    systemCalls: { ...systemCalls, readNow },
+    hashWorkers,
+    elapsed: () => elapsedTime(0),
+  });
   const file = await files.open(path, "r");
   const buffer = Buffer.alloc(200);
   expect(await file.read(buffer, 5, 195, 0)).toBe(100);

@@ -1,6 +1,7 @@
 /** Accounts of the machine: what is remembered for how long, and how those of this one are found. */
 import { beforeEach, expect, test } from "vitest";
 import { createAccounts, createFind, type FindAccount } from "../../src/daemon/accounts.ts";
+import { elapsedTime } from "../../src/lib/clocks.ts";
 import type { Logger } from "../../src/lib/log.ts";
 
 const MINUTE_MS = 60_001;
@@ -17,7 +18,7 @@ const find: FindAccount = async (kind, by, key) => {
   if (failure !== undefined) throw failure;
   return lines.find((line) => line.split(":")[by === "name" ? 0 : 2] === key);
 };
-const begin = () => createAccounts({ log: LOG, elapsed: () => now, onChange: () => changes++, find });
+const begin = () => createAccounts({ log: LOG, elapsed: () => elapsedTime(now), onChange: () => changes++, find });
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 beforeEach(() => {
@@ -84,14 +85,14 @@ test.each([
   ["that stands for a directory", "name", "+", "+::::::"],
   ["without a name", "number", 0, ":x:0:0"],
 ])("a line %s is none", async (_, by, key, line) => {
-  const accounts = createAccounts({ log: LOG, elapsed: () => now, onChange() {}, find: async () => line });
+  const accounts = createAccounts({ log: LOG, elapsed: () => elapsedTime(now), onChange() {}, find: async () => line });
   const answer = by === "name" ? accounts.numberOf("group", String(key)) : accounts.nameOf("group", Number(key));
   expect(await answer).toBe(undefined);
 });
 
 test("this machine knows root by name and number, and nobody whose name is made to be taken for an option", async () => {
   const { signal } = new AbortController();
-  const findAccount = createFind(() => now);
+  const findAccount = createFind(() => elapsedTime(now));
   for (const kind of ["user", "group"] as const) {
     expect(await findAccount(kind, "name", "root", signal)).toMatch(/^root:[^:]*:0:/);
     expect(await findAccount(kind, "number", "0", signal)).toMatch(/^root:/);
@@ -104,7 +105,7 @@ test("this machine knows root by name and number, and nobody whose name is made 
 test("after a directory that does not answer nobody waits for it again soon, and who is in the files is found", async () => {
   const { signal } = new AbortController();
   const findAccount = createFind(
-    () => now,
+    () => elapsedTime(now),
     async (_, key) => {
       asked.push(key);
       throw new Error("no answer");
@@ -122,7 +123,7 @@ test("what is still being looked up ends with the mount", async () => {
   let signal: AbortSignal | undefined;
   const accounts = createAccounts({
     log: LOG,
-    elapsed: () => now,
+    elapsed: () => elapsedTime(now),
     onChange() {},
     find: (_, __, ___, given) =>
       new Promise((_resolve, reject) => {

@@ -20,6 +20,7 @@ import { createLayout } from "../../src/content/layout.ts";
 import { startDatabaseBackups } from "../../src/daemon/database-backups.ts";
 import { noteDamage, openMetadata } from "../../src/daemon/open-metadata.ts";
 import { OutdatedError } from "../../src/engine/api/index.ts";
+import { elapsedTime, wallTime } from "../../src/lib/clocks.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { systemError } from "../../src/lib/system-error.ts";
@@ -65,7 +66,7 @@ async function open(
     reserve: { giveUpNow },
     boot,
     bootedAt,
-    now: () => 0,
+    now: () => wallTime(0),
     onStep,
     onMigrated,
   });
@@ -89,7 +90,7 @@ async function prepare(written: string, withCopy: boolean, boot = ""): Promise<v
     database: path(),
     log: SILENT,
     connection: database,
-    elapsed: () => 0,
+    elapsed: () => elapsedTime(0),
     hasRoom: () => true,
     onDamage: () => {},
   });

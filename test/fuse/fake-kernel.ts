@@ -6,6 +6,7 @@
 import type { FileSystem } from "../../src/engine/api/index.ts";
 import type { Clock } from "../../src/fuse/in-flight.ts";
 import { createSession, type Session, type SessionOptions } from "../../src/fuse/session.ts";
+import { elapsedTime } from "../../src/lib/clocks.ts";
 import type { Logger, LogLevel } from "../../src/lib/log.ts";
 
 export interface Reply {
@@ -193,7 +194,7 @@ function createManualClock(): FakeKernel["clock"] {
   let now = 1000;
   let timers: { at: number; callback: () => void }[] = [];
   return {
-    elapsed: () => now,
+    elapsed: () => elapsedTime(now),
     pending: () => timers.length,
     setTimer(milliseconds, callback) {
       const timer = { at: now + milliseconds, callback };

@@ -4,6 +4,7 @@ import type { KernelCache, KnownRows } from "../../src/engine/api/index.ts";
 import { CONNECTION_ERRNO, ERRNO } from "../../src/fuse/errno.ts";
 import { createKernelCache } from "../../src/fuse/kernel-cache.ts";
 import { NOTIFY } from "../../src/fuse/notifications.ts";
+import { millisecondsOf } from "../../src/lib/clocks.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { entryId, kernelNodeId } from "../../src/metadata/ids.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
@@ -207,7 +208,7 @@ it("each round gathers, not only the first", async () => {
   const { clock, cache, told } = start(EXPIRES);
   const at: number[] = [];
   cache.use(async (way, messages) => {
-    if (way === "entry") at.push(clock.elapsed());
+    if (way === "entry") at.push(millisecondsOf(clock.elapsed()));
     for (const text of wordsOf(messages)) told.push({ way, text });
     if (told.length === 1)
       cache.tell({ ...NOTHING, names: [{ parent: kernelNodeId(1), name: "b", isGone: yes, wasThere: true }] }, KNOWN);

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { FAULTS, type Fault, type FaultOptions } from "../../src/gateway/fault-options.ts";
 import { ConnectionReset } from "../../src/gateway/faults.ts";
+import { type ElapsedTime, minus } from "../../src/lib/clocks.ts";
 import { createTestCore, type ReadAnswer, type TestCore } from "../support/gateway-core.ts";
 
 const versions = (core: TestCore) => Number(core.database.prepare("SELECT count(*) FROM version").pluck().get());
@@ -35,7 +36,7 @@ test("each answer takes the latency, half of it before the effect", async () => 
   expect(answered).toBe(false);
   await core.clock.advance(1);
   expect((await upload).status).toBe(201);
-  expect(core.clock.elapsed() - start).toBe(100);
+  expect(minus(core.clock.elapsed(), start)).toBe(100);
 });
 
 test("a latency with jitter is drawn anew for each answer, the same by the same seed", async () => {
@@ -50,7 +51,7 @@ test("a latency with jitter is drawn anew for each answer, the same by the same 
       });
       await core.clock.advance(200);
       await work;
-      found.push(end - start);
+      found.push(minus(end, start));
     }
     return found;
   }
@@ -151,13 +152,13 @@ test("contents come in and answers go out at the speed that was set", async () =
   const core = createTestCore({ uploadBytesPerSecond: 1000, downloadBytesPerSecond: 2000 });
   const timed = async (work: Promise<ReadAnswer>) => {
     const start = core.clock.elapsed();
-    let end: number | undefined;
+    let end: ElapsedTime | undefined;
     const answer = work.then((value) => {
       end = core.clock.elapsed();
       return value;
     });
     while (end === undefined) await core.clock.advance(10);
-    return { status: (await answer).status, seconds: (end - start) / 1000, bytes: (await answer).bytes.length };
+    return { status: (await answer).status, seconds: minus(end, start) / 1000, bytes: (await answer).bytes.length };
   };
   const up = await timed(core.upload("/v1/files/f", Buffer.alloc(3000)));
   expect(up.status).toBe(201);

@@ -1,6 +1,7 @@
 /** Requests that are rows: found by what they want, also those of a database from before that had columns. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { rowTime } from "../../src/lib/clocks.ts";
 import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { nodeRowId } from "../../src/metadata/ids.ts";
@@ -58,8 +59,8 @@ test("those made now are found while their answer is not known", () => {
     base: null,
     seen: null,
     seenAt: null,
-    changedAt: 0,
-    dirtySince: 0,
+    changedAt: null,
+    dirtySince: rowTime(0),
   } as const;
   const rest = {
     due: null,
@@ -77,14 +78,14 @@ test("those made now are found while their answer is not known", () => {
       key: `key ${index}`,
       request,
       generation: null,
-      nextAt: 0,
-      createdAt: 0,
+      nextAt: rowTime(0),
+      createdAt: rowTime(0),
     });
   });
   expect(found(metadata)).toEqual(ALL);
   expect(metadata.attempts.ofKey("key 1")).toEqual(made[1]);
   for (const [index, { id }] of made.entries()) {
-    if (index % 2 === 0) metadata.attempts.abandon(id, 1);
+    if (index % 2 === 0) metadata.attempts.abandon(id, rowTime(1));
     else metadata.attempts.remove(id);
   }
   expect(found(metadata)).toEqual(NONE);

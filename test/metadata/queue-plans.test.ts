@@ -1,6 +1,7 @@
 /** However much waits, each turn of the loop reads little: no statement of a turn looks through a table. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { rowTime } from "../../src/lib/clocks.ts";
 import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import { entryId, inodeId, kernelNodeId, nodeRowId, snapshotId } from "../../src/metadata/ids.ts";
@@ -29,29 +30,29 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
     (value) => value,
   );
   const about = { attributes: {}, size: 0, hash: null, originNode: null, originVersion: null, atime: "0", ctime: "0" };
-  linkLeases.begin(inodes.create({ kind: "file", content: "clean", ...about }).id, 1);
+  linkLeases.begin(inodes.create({ kind: "file", content: "clean", ...about }).id, rowTime(1));
   plans.clear();
-  linkLeases.ended(1);
+  linkLeases.ended(rowTime(1));
   linkLeases.nextEnd();
   for (const bulk of [0, 1]) {
-    nodes.due(bulk, 1, 10);
-    attempts.due(bulk, 1, 10);
+    nodes.due(bulk, rowTime(1), 10);
+    attempts.due(bulk, rowTime(1), 10);
   }
   nodes.nextDue();
-  nodes.nextDueAfter(1);
-  nodes.expedite(1, 10);
-  nodes.expediteIn(inodeId(1), 1, 0, 10);
-  nodes.lookAtNames(inodeId(1), 1, 0, 10);
-  nodes.areNamesDirty(inodeId(1), 1);
+  nodes.nextDueAfter(rowTime(1));
+  nodes.expedite(rowTime(1), 10);
+  nodes.expediteIn(inodeId(1), rowTime(1), 0, 10);
+  nodes.lookAtNames(inodeId(1), rowTime(1), 0, 10);
+  nodes.areNamesDirty(inodeId(1), rowTime(1));
   nodes.dirty(10);
   nodes.parked(10);
-  nodes.untold(1, 10);
+  nodes.untold(rowTime(1), 10);
   nodes.pendingBytes(10);
   attempts.nextDue();
-  attempts.nextAt(1);
-  attempts.expedite(1, 10);
+  attempts.nextAt(rowTime(1));
+  attempts.expedite(rowTime(1), 10);
   attempts.openOf(nodeRowId(1));
-  attempts.removeAbandonedBefore(1);
+  attempts.removeAbandonedBefore(rowTime(1));
   attempts.nodesWanting("a");
   attempts.nodesCopying("a");
   attempts.isPlaceWanted(nodeRowId(1), "a", "b");
@@ -79,8 +80,16 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
 test("what is due next is the next of either lane, and hurrying is for both", () => {
   const { nodes, attempts } = createMetadata(openDatabase(":memory:"), (value) => value);
   const add = (bulk: 0 | 1, due: number) => {
-    const { id } = nodes.create({ ...unborn(entryId(0), "file", 1, due), entry: null, bulk });
-    attempts.create({ node: id, key: `${id}`, request: {}, generation: null, nextAt: due, createdAt: 1, bulk });
+    const { id } = nodes.create({ ...unborn(entryId(0), "file", rowTime(1), rowTime(due)), entry: null, bulk });
+    attempts.create({
+      node: id,
+      key: `${id}`,
+      request: {},
+      generation: null,
+      nextAt: rowTime(due),
+      createdAt: rowTime(1),
+      bulk,
+    });
   };
   expect([nodes.nextDue(), attempts.nextDue()]).toEqual([undefined, undefined]);
   add(0, 50);
@@ -88,14 +97,19 @@ test("what is due next is the next of either lane, and hurrying is for both", ()
   add(1, 20);
   add(1, 70);
   const times = () => [
-    [nodes.nextDue(), nodes.nextDueAfter(20), nodes.nextDueAfter(50), nodes.nextDueAfter(70)],
-    [attempts.nextDue(), attempts.nextAt(20), attempts.nextAt(50), attempts.nextAt(70)],
+    [
+      nodes.nextDue(),
+      nodes.nextDueAfter(rowTime(20)),
+      nodes.nextDueAfter(rowTime(50)),
+      nodes.nextDueAfter(rowTime(70)),
+    ],
+    [attempts.nextDue(), attempts.nextAt(rowTime(20)), attempts.nextAt(rowTime(50)), attempts.nextAt(rowTime(70))],
   ];
   const both = (expected: unknown) => [expected, expected];
   expect(times()).toEqual(both([20, 50, 70, undefined]));
-  expect([nodes.expedite(10, 2), attempts.expedite(10, 2)]).toEqual([true, true]);
+  expect([nodes.expedite(rowTime(10), 2), attempts.expedite(rowTime(10), 2)]).toEqual([true, true]);
   expect(times()).toEqual(both([10, 70, 70, undefined]));
-  expect([nodes.expedite(10, 2), attempts.expedite(10, 2)]).toEqual([false, false]);
+  expect([nodes.expedite(rowTime(10), 2), attempts.expedite(rowTime(10), 2)]).toEqual([false, false]);
   expect(times()).toEqual(both([10, undefined, undefined, undefined]));
 });
 
@@ -117,12 +131,12 @@ test("what the schema before held is found by the indexes of this one, and no ca
   const { cacheFiles, nodes, inodes } = createMetadata(database, (value) => value);
   expect(nodes.nextDue()).toBe(20);
   const now = Date.now() + 1;
-  expect(cacheFiles.evictable(now, 10).map(({ lineage }) => lineage)).toEqual([1]);
-  const { usedAt = 0 } = cacheFiles.get(kernelNodeId(2)) ?? {};
-  expect([usedAt > started - 2000, usedAt < now]).toEqual([true, true]);
+  expect(cacheFiles.evictable(rowTime(now), 10).map(({ lineage }) => lineage)).toEqual([1]);
+  const { usedAt = rowTime(0) } = cacheFiles.get(kernelNodeId(2)) ?? {};
+  expect([usedAt > rowTime(started - 2000), usedAt < rowTime(now)]).toEqual([true, true]);
   // What the gateway has by now may go.
   inodes.update(inodeId(2), { content: "clean" });
   cacheFiles.update(kernelNodeId(2), { originNode: "m", originVersion: "w" });
-  expect(cacheFiles.evictable(now, 10).map(({ lineage }) => lineage)).toEqual([1, 2]);
+  expect(cacheFiles.evictable(rowTime(now), 10).map(({ lineage }) => lineage)).toEqual([1, 2]);
   database.close();
 });

@@ -1,6 +1,7 @@
 /** Which known folders are to be listed again, as rows. */
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
+import { rowTime } from "../../src/lib/clocks.ts";
 import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import { type InodeId, inodeId } from "../../src/metadata/ids.ts";
@@ -19,7 +20,7 @@ function folder({ inodes }: Metadata<unknown>, listed: number | null): InodeId {
 }
 
 function next({ relists }: Metadata<unknown>, now = 0) {
-  const relist = relists.next(now);
+  const relist = relists.next(rowTime(now));
   if (relist === undefined) throw new Error("nothing is due");
   return relist;
 }
@@ -31,7 +32,7 @@ test("what is asked for is due at once, in the order of asking, until it is done
   metadata.relists.done(next(metadata));
   expect(next(metadata).folder).toBe(b);
   metadata.relists.done(next(metadata));
-  expect([metadata.relists.next(0), metadata.relists.count()]).toEqual([undefined, 0]);
+  expect([metadata.relists.next(rowTime(0)), metadata.relists.count()]).toEqual([undefined, 0]);
 });
 
 test("asked for again while its list is under way, it is listed again", () => {
@@ -40,7 +41,7 @@ test("asked for again while its list is under way, it is listed again", () => {
   const underWay = next(metadata);
   metadata.relists.add(a);
   metadata.relists.done(underWay);
-  metadata.relists.postpone(underWay, 10_000);
+  metadata.relists.postpone(underWay, rowTime(10_000));
   expect(next(metadata).folder).toBe(a);
 });
 
@@ -48,11 +49,11 @@ test("what failed waits, also by a clock that begins anew, and a folder that is 
   const [a, b] = [folder(metadata, 0), folder(metadata, 0)];
   metadata.relists.add(a);
   metadata.relists.add(b);
-  metadata.relists.postpone(next(metadata), 10_000);
+  metadata.relists.postpone(next(metadata), rowTime(10_000));
   expect([next(metadata, 9_999).folder, next(metadata, 10_000).folder]).toEqual([b, b]);
   metadata.inodes.remove(b);
-  expect(metadata.relists.next(9_999)).toBeUndefined();
-  metadata.times.notAfter(500);
+  expect(metadata.relists.next(rowTime(9_999))).toBeUndefined();
+  metadata.times.notAfter(rowTime(500));
   expect(next(metadata, 500).folder).toBe(a);
 });
 

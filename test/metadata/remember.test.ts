@@ -1,5 +1,6 @@
 /** What is read twice is asked once, and never older than the last change; parts of a transaction. */
 import { beforeEach, expect, test } from "vitest";
+import { rowTime } from "../../src/lib/clocks.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { entryId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Metadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
@@ -21,7 +22,7 @@ beforeEach(() => {
 function makeFile() {
   const inode = metadata.inodes.create(NEW);
   const entry = metadata.entries.create(ROOT_INODE, "a", inode.id);
-  const node = metadata.nodes.create(unborn(entry.id, "file", 1, 2));
+  const node = metadata.nodes.create(unborn(entry.id, "file", rowTime(1), rowTime(2)));
   return { inode: inode.id, entry: entry.id, node: node.id };
 }
 
@@ -31,13 +32,13 @@ test("what was read before a change is not what is read after it", () => {
   expect(metadata.inodes.get(inode)?.size).toBe(0);
   expect(metadata.entries.ofInode(inode)).toHaveLength(1);
   metadata.inodes.update(inode, { size: 7 });
-  metadata.nodes.update(node, { nodeId: "n", due: 9 });
+  metadata.nodes.update(node, { nodeId: "n", due: rowTime(9) });
   metadata.entries.move(entry, ROOT_INODE, "b");
   expect(metadata.inodes.get(inode)?.size).toBe(7);
   expect(metadata.nodes.ofNodeId("n")?.due).toBe(9);
   expect(metadata.entries.get(entry)?.name).toBe("b");
   // By a statement that names no row of what was read, …
-  metadata.nodes.expedite(3, 10);
+  metadata.nodes.expedite(rowTime(3), 10);
   expect(metadata.nodes.get(node)?.due).toBe(3);
   // … and by another table.
   metadata.entries.remove(entry);
@@ -52,20 +53,20 @@ test("a change of nothing leaves what was read", () => {
     if (/^SELECT .* FROM attempt WHERE id/s.test(sql)) reads += 1;
   });
   const { nodes, attempts } = createMetadata(rows, (value) => value);
-  const node = nodes.create({ ...unborn(entryId(0), "file", 1, 2), entry: null }).id;
+  const node = nodes.create({ ...unborn(entryId(0), "file", rowTime(1), rowTime(2)), entry: null }).id;
   const { id } = attempts.create({
     node,
     key: "k",
     request: { do: "folder" },
     generation: null,
-    nextAt: 5,
-    createdAt: 1,
+    nextAt: rowTime(5),
+    createdAt: rowTime(1),
   });
   expect(attempts.ofKey("k")?.nextAt).toBe(5);
-  attempts.expedite(9, 10);
-  attempts.removeAbandonedBefore(9);
+  attempts.expedite(rowTime(9), 10);
+  attempts.removeAbandonedBefore(rowTime(9));
   expect([attempts.ofKey("k")?.nextAt, reads]).toEqual([5, 0]);
-  attempts.expedite(3, 10);
+  attempts.expedite(rowTime(3), 10);
   expect([attempts.ofKey("k")?.nextAt, reads]).toEqual([3, 1]);
   attempts.remove(id);
   expect([attempts.ofKey("k"), reads]).toEqual([undefined, 1]);

@@ -1,6 +1,8 @@
 /** Whatever is changed, and undone: what is remembered of the rows is what reading them again says. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { rowTime } from "../../src/lib/clocks.ts";
+import { NO_RANGES } from "../../src/lib/ranges.ts";
 import { forgetRead, openDatabase } from "../../src/metadata/database.ts";
 import { type AttemptId, entryId, inodeId, kernelNodeId, nodeRowId, snapshotId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Part, ROOT_INODE } from "../../src/metadata/metadata.ts";
@@ -65,7 +67,7 @@ test("what is remembered is what is there", () => {
         (a, b) => inodes.update(inodeAt(a), { content: b > 3 ? "clean" : "dirty", synced: 1 }),
         (a) => inodes.replaceKernelNodeId(inodeAt(a), { content: "clean" }),
         (a) => noted(made.entry, entries.create(ROOT_INODE, `name-${names++}`, inodeAt(a))),
-        (a, b) => noted(made.node, nodes.create(unborn(entryAt(a), "file", b, b))),
+        (a, b) => noted(made.node, nodes.create(unborn(entryAt(a), "file", rowTime(b), rowTime(b)))),
         (a, b) => noted(made.node, nodes.create(born(entryAt(a), { ...NODE, id: `node-${b}` }))),
         (a) => nodes.update(nodeAt(a), { due: null, parked: "no" }),
         (a, b) => nodes.update(nodeAt(a), { entry: entryAt(b) }),
@@ -77,11 +79,16 @@ test("what is remembered is what is there", () => {
         (a, b) => entries.move(entryAt(a), ROOT_INODE, `name-${names++}`, b > 3 ? "other" : null),
         (a) => entries.remove(entryAt(a)),
         (a) => cacheFiles.create({ ...LIVE, lineage: kernelNodeIdAt(a) }),
-        (a, b) => cacheFiles.update(kernelNodeIdAt(a), { size: b, missing: "[]" }),
+        (a, b) => cacheFiles.update(kernelNodeIdAt(a), { size: b, missing: NO_RANGES }),
         (a) => cacheFiles.remove(kernelNodeIdAt(a)),
         (a) => inodes.removeKernelNodeId(kernelNodeIdAt(a)),
         (a) => inodes.remove(inodeAt(a)),
-        (a, b) => [nodes.expedite(a, b), times.notAfter(a), cacheFiles.doubtAll(), recount(0)],
+        (a, b) => [
+          nodes.expedite(rowTime(a), b),
+          times.notAfter(rowTime(a)),
+          cacheFiles.doubtAll(),
+          recount(rowTime(0)),
+        ],
         (a, b) => noted(made.generation, snapshots.create({ ...CUT, inode: inodeAt(a), lineage: kernelNodeIdAt(b) })),
         (a) => snapshots.detach(generationAt(a)),
         (a) => snapshots.remove(generationAt(a)),
@@ -90,7 +97,8 @@ test("what is remembered is what is there", () => {
             made.attempt,
             attempts.create({ ...SENT, node: nodeAt(a), generation: generationAt(b), key: `${++names}` }),
           ),
-        (a, b) => (b > 3 ? attempts.failed(attemptAt(a), b, "failed") : attempts.abandon(attemptAt(a), b)),
+        (a, b) =>
+          b > 3 ? attempts.failed(attemptAt(a), rowTime(b), "failed") : attempts.abandon(attemptAt(a), rowTime(b)),
         (a, b) => (b > 1 ? attempts.remove(attemptAt(a)) : attempts.removeAllOf(nodeAt(a))),
         (a, b) => settings.set(b > 3 ? "cursor" : "written", String(a)),
       ];
@@ -137,9 +145,9 @@ test("what is remembered is what is there", () => {
   );
 });
 
-const SENT = { request: { do: "folder", left: undefined }, nextAt: 1, createdAt: 1 };
+const SENT = { request: { do: "folder", left: undefined }, nextAt: rowTime(1), createdAt: rowTime(1) };
 const CUT = { changes: 0, size: 1, hash: "h", mtime: "", synced: 1, boot: "" };
-const LIVE = { originNode: null, originVersion: null, size: 0, bytes: 0, missing: "[]", usedAt: 1 };
+const LIVE = { originNode: null, originVersion: null, size: 0, bytes: 0, missing: NO_RANGES, usedAt: rowTime(1) };
 
 /** Many steps ask for what is not there, or not to be had twice: such a change is none. */
 function attempt(work: () => unknown): void {

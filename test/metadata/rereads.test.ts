@@ -1,6 +1,7 @@
 /** What is to be read again, and what is known of deletions, as rows. */
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
+import { rowTime } from "../../src/lib/clocks.ts";
 import { openSqlite } from "../../src/lib/sqlite/index.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { createMetadata, type Metadata } from "../../src/metadata/metadata.ts";
@@ -13,10 +14,10 @@ beforeEach(() => {
 });
 
 const due = (now: number) =>
-  metadata.rereads.due(now, 10).map(({ nodeId }) => [nodeId, metadata.rereads.missingSince(nodeId) ?? null]);
+  metadata.rereads.due(rowTime(now), 10).map(({ nodeId }) => [nodeId, metadata.rereads.missingSince(nodeId) ?? null]);
 
 function first(now = 0) {
-  const [reread] = metadata.rereads.due(now, 1);
+  const [reread] = metadata.rereads.due(rowTime(now), 1);
   if (reread === undefined) throw new Error("nothing is due");
   return reread;
 }
@@ -43,7 +44,7 @@ test("asked for again while it is being read, it is read again", () => {
 
 test("since when an id answers 404 is kept when it is asked for again, and forgotten when it answers", () => {
   metadata.rereads.add("a");
-  metadata.rereads.missing(first(), 100, 1_100);
+  metadata.rereads.missing(first(), rowTime(100), rowTime(1_100));
   expect(due(1_099)).toEqual([]);
   expect(due(1_100)).toEqual([["a", 100]]);
   metadata.rereads.add("a");
@@ -56,7 +57,7 @@ test("an answer of 404 does not put off what was asked for since", () => {
   metadata.rereads.add("a");
   const underWay = first();
   metadata.rereads.add("a");
-  metadata.rereads.missing(underWay, 100, 9_000);
+  metadata.rereads.missing(underWay, rowTime(100), rowTime(9_000));
   expect(due(0)).toEqual([["a", 100]]);
 });
 

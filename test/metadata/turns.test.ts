@@ -1,5 +1,6 @@
 /** Whose turn it is to bring the names of a linked file together, as rows. */
 import { beforeEach, expect, test } from "vitest";
+import { rowTime } from "../../src/lib/clocks.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { entryId, type InodeId } from "../../src/metadata/ids.ts";
 import { createMetadata, type Metadata } from "../../src/metadata/metadata.ts";
@@ -18,36 +19,41 @@ function file(): InodeId {
 test("one that has begun ends when it was to, however often something comes in", () => {
   const [a, b] = [file(), file()];
   expect([metadata.linkLeases.get(a), metadata.linkLeases.nextEnd()]).toEqual([undefined, undefined]);
-  metadata.linkLeases.begin(a, 200);
-  metadata.linkLeases.begin(b, 100);
-  metadata.linkLeases.begin(a, 300);
+  metadata.linkLeases.begin(a, rowTime(200));
+  metadata.linkLeases.begin(b, rowTime(100));
+  metadata.linkLeases.begin(a, rowTime(300));
   expect([metadata.linkLeases.get(a)?.endsAt, metadata.linkLeases.nextEnd()]).toEqual([200, 100]);
-  expect([99, 100, 200].map((now) => metadata.linkLeases.ended(now)?.inode)).toEqual([undefined, b, b]);
+  expect([99, 100, 200].map((now) => metadata.linkLeases.ended(rowTime(now))?.inode)).toEqual([undefined, b, b]);
   metadata.linkLeases.done(b);
-  expect([metadata.linkLeases.ended(200)?.inode, metadata.linkLeases.nextEnd()]).toEqual([a, 200]);
+  expect([metadata.linkLeases.ended(rowTime(200))?.inode, metadata.linkLeases.nextEnd()]).toEqual([a, 200]);
 });
 
 test("where it was broken off it goes on; by a clock that begins anew it is over", () => {
   const a = file();
-  metadata.linkLeases.begin(a, 10_000);
+  metadata.linkLeases.begin(a, rowTime(10_000));
   metadata.linkLeases.reached(a, entryId(7));
-  expect(metadata.linkLeases.ended(9_999)).toBeUndefined();
-  metadata.times.notAfter(500);
-  expect(metadata.linkLeases.ended(500)).toEqual({ inode: a, endsAt: 500, reached: 7 });
+  expect(metadata.linkLeases.ended(rowTime(9_999))).toBeUndefined();
+  metadata.times.notAfter(rowTime(500));
+  expect(metadata.linkLeases.ended(rowTime(500))).toEqual({ inode: a, endsAt: 500, reached: 7 });
 });
 
 test("a file that goes takes its turn along", () => {
   const a = file();
-  metadata.linkLeases.begin(a, 1);
+  metadata.linkLeases.begin(a, rowTime(1));
   metadata.inodes.remove(a);
-  expect([metadata.linkLeases.ended(1), metadata.linkLeases.nextEnd()]).toEqual([undefined, undefined]);
+  expect([metadata.linkLeases.ended(rowTime(1)), metadata.linkLeases.nextEnd()]).toEqual([undefined, undefined]);
 });
 
 test("of its names, so many at a time are to be looked at, but for those that wait for their own time", () => {
   const [folder, inode, other] = [file(), file(), file()];
   const row = (name: string, of: InodeId, change: object) => {
     const { id } = metadata.entries.create(folder, name, of);
-    return metadata.nodes.create({ ...unborn(id, "file", 0, 0), dirtySince: null, due: null, ...change }).id;
+    return metadata.nodes.create({
+      ...unborn(id, "file", rowTime(0), rowTime(0)),
+      dirtySince: null,
+      due: null,
+      ...change,
+    }).id;
   };
   const rows = [
     row("a", inode, {}),
@@ -57,8 +63,8 @@ test("of its names, so many at a time are to be looked at, but for those that wa
     row("e", inode, {}),
   ];
   const due = () => rows.map((id) => metadata.nodes.get(id)?.due);
-  const reached = metadata.nodes.lookAtNames(inode, 50, 0, 3);
+  const reached = metadata.nodes.lookAtNames(inode, rowTime(50), 0, 3);
   expect(due()).toEqual([50, 900, null, null, null]);
-  expect(metadata.nodes.lookAtNames(inode, 60, reached ?? 0, 3)).toBeUndefined();
+  expect(metadata.nodes.lookAtNames(inode, rowTime(60), reached ?? 0, 3)).toBeUndefined();
   expect(due()).toEqual([50, 900, null, null, 60]);
 });

@@ -2,6 +2,7 @@
  * Time and chance under control: a clock that stands until it is told to move, timers that fire in
  * order as it does, random numbers by seed, uuids in sequence. Same seed, same run.
  */
+import { type ElapsedTime, elapsedTime, wallTime } from "../../src/lib/clocks.ts";
 import type { Clock } from "../../src/lib/runtime.ts";
 
 export interface VirtualClock extends Clock {
@@ -9,8 +10,8 @@ export interface VirtualClock extends Clock {
   advance(milliseconds: number): Promise<void>;
   /** Lets everything run that waits for no timer. */
   settle(): Promise<void>;
-  /** When the next timer falls due, milliseconds of `elapsed`; undefined when there is none. */
-  nextTimer(): number | undefined;
+  /** When the next timer falls due; undefined when there is none. */
+  nextTimer(): ElapsedTime | undefined;
   /** Sets the wall clock forward or back, as an administrator would; timers do not see it. */
   jump(milliseconds: number): void;
   /** The machine sleeps for so long; timers do not see it. */
@@ -62,8 +63,8 @@ export function createVirtualClock(seed = 1): VirtualClock {
   const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
   return {
-    wallClock: () => Math.floor(offset + elapsed),
-    elapsed: () => elapsed,
+    wallClock: () => wallTime(Math.floor(offset + elapsed)),
+    elapsed: () => elapsedTime(elapsed),
     uptime: () => elapsed + slept,
     // Work takes no time on this clock.
     worked: () => 0,
@@ -99,7 +100,10 @@ export function createVirtualClock(seed = 1): VirtualClock {
       }
       elapsed = end;
     },
-    nextTimer: () => next()?.due,
+    nextTimer() {
+      const timer = next();
+      return timer === undefined ? undefined : elapsedTime(timer.due);
+    },
     jump(milliseconds) {
       offset += milliseconds;
     },

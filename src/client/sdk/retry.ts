@@ -55,7 +55,7 @@ export interface Retrier {
   close(): void;
 }
 
-export function createRetrier(clock: Clock, given: RetryOptions | false = {}): Retrier {
+export function createRetrier(clock: Pick<Clock, "setTimer" | "random">, given: RetryOptions | false = {}): Retrier {
   const { firstDelayMs = 200, maxDelayMs = 20_000, maxRetryAfterMs = 60_000 } = given === false ? {} : given;
   const tries = given === false ? 1 : (given.tries ?? 5);
   const closing = new Set<() => void>();

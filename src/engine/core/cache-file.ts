@@ -2,6 +2,7 @@
  * A cache file while it is open: the one local file that every open of a kernel node id reads and writes. Here is what
  * other rooms ask of it; files/cache-file.ts has the class, and its state is known to files/ only.
  */
+import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { FileStat } from "../../lib/files.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import type { Time } from "../../lib/time.ts";
@@ -25,26 +26,22 @@ export interface Reader {
 
 /**
  * The state on which the time of the next snapshot depends, besides the writes since the last one
- * (upload/snapshot-times.ts). Times are those of Runtime.elapsed().
+ * (upload/snapshot-times.ts).
  */
 export interface SnapshotPace {
   /** How often the pause has doubled. */
   readonly step: number;
-  /** When the last snapshot was taken, and when the file was last written before that. */
-  readonly snapshotAt: number;
-  readonly writtenAt: number;
-  /** No snapshot before this, so that copying does not keep the disk busy. */
-  readonly notBefore: number;
+  /** When the last snapshot was taken, and when the file was last written before that. Undefined: there was none. */
+  readonly last: { readonly at: ElapsedTime; readonly writtenAt: ElapsedTime } | undefined;
+  /** No snapshot before this, so that copying does not keep the disk busy. Undefined: no copy was made. */
+  readonly notBefore: ElapsedTime | undefined;
 }
-
-const NEVER = Number.NEGATIVE_INFINITY;
 
 /** The state of upload/snapshot-open.ts for one file that stays open: it says when the next snapshot is taken. */
 export class SnapshotPacing {
-  pace: SnapshotPace = { step: 0, snapshotAt: NEVER, writtenAt: NEVER, notBefore: NEVER };
-  snapshotTimer: Timer | undefined;
-  /** When the timer goes off, by Runtime.elapsed(). */
-  snapshotAt = 0;
+  pace: SnapshotPace = { step: 0, last: undefined, notBefore: undefined };
+  /** Looks at the file again at that time. */
+  nextLook: { readonly timer: Timer; readonly at: ElapsedTime } | undefined;
   /** A program called fsync since the last snapshot. */
   isFsyncAsked = false;
 }
@@ -75,9 +72,10 @@ export interface CacheFile {
   readonly mayHaveUnpersistedStat: boolean;
   /** Counts changes that programs began. */
   readonly writes: number;
-  /** Runtime.elapsed() of the first change since the last snapshot (undefined: none), and of the last change. */
-  readonly firstWriteAt: number | undefined;
-  readonly lastWriteAt: number;
+  /** The time of the first change since the last snapshot. Undefined: there was none. */
+  readonly firstWriteAt: ElapsedTime | undefined;
+  /** The time of the last change, or at which the file was opened here. */
+  readonly lastWriteAt: ElapsedTime;
 
   createReader(): Reader;
   /** lseek(2). Undefined: there is nothing of that kind at or after the offset. */
@@ -127,8 +125,8 @@ export interface CacheFile {
    * SHA-256 and size of a file of about `expected` bytes; of a small one its bytes too. Undefined: a writer came.
    */
   hash(expected: number, signal: AbortSignal): Promise<{ hash: string; size: number; bytes?: Uint8Array } | undefined>;
-  /** Sets the content dirty in the rows, and counts a change. `at`: Runtime.elapsed() of it. */
-  setContentDirty(at?: number): void;
+  /** Sets the content dirty in the rows, and counts a change. `at`: the time of it. */
+  setContentDirty(at?: ElapsedTime): void;
   /** A snapshot has everything written so far. `isDurable`: and no writer can change the content unnoticed. */
   setContentClean(isDurable: boolean): void;
 

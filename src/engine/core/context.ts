@@ -6,6 +6,7 @@ import type { Client } from "../../client/client.ts";
 import type { DirtyLog } from "../../content/dirty-log.ts";
 import type { Layout } from "../../content/layout.ts";
 import type { Workspace } from "../../contract/resources.ts";
+import type { RowTime } from "../../lib/clocks.ts";
 import type { Logger } from "../../lib/log.ts";
 import type { SingleFlight } from "../../lib/single-flight.ts";
 import type { AttemptId, InodeId, SnapshotId } from "../../metadata/ids.ts";
@@ -106,9 +107,9 @@ export interface LocalFiles {
   /** Files that wait to be synced before their snapshot; see upload/group-sync.ts. */
   readonly groupSync: GroupSync;
   /** The latest snapshot of each inode that a writer had open. */
-  readonly lastSnapshots: Map<InodeId, { readonly at: number; readonly hash: string }>;
-  /** Bytes that wait to be sent: an upper bound; see files/space.ts. */
-  readonly unsent: { mostly: number };
+  readonly lastSnapshots: Map<InodeId, { readonly at: RowTime; readonly hash: string }>;
+  /** Bytes that wait to be sent: an upper bound; undefined: not known yet; see files/space.ts. */
+  readonly unsent: { mostly: number | undefined };
   /** Why the rows were older than the files at the start, and how many files the dirty-file log recovered. */
   readonly restored: { why: string | undefined; files: number };
 }
@@ -143,7 +144,7 @@ export interface Remote {
    * By node id: folders that were removed here and that the gateway does not delete because they are not empty; see
    * sync/list-removed-folder.ts.
    */
-  readonly notEmpty: Map<string, { readonly since: number; readonly isAsked: boolean }>;
+  readonly notEmpty: Map<string, { readonly since: RowTime; readonly isAsked: boolean }>;
   readonly quota: Quota;
   readonly workspace: Workspace;
   readonly readOnly: ReadOnly;

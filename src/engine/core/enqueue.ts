@@ -2,6 +2,7 @@
  * Sets dirty what a program changed, so that the write-back loop finds it. Must run in the transaction of the change
  * itself: a change is never without its mark.
  */
+import { earlierOf, minus, plus, type RowTime, type SteadyTime } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, Rows, Uploads } from "./context.ts";
@@ -24,8 +25,8 @@ export function createWriteQueue(context: Needs): WriteQueue {
 const MARK_MS = 100;
 
 /** Row time at which a change made now should be sent: after some quiet, but not later than the maximum age. */
-function dueTime(settings: Host["settings"], now: number, dirtySince: number | null): number {
-  return Math.min(now + settings.debounceMs, (dirtySince ?? now) + settings.maximumAgeMs);
+function dueTime<Time extends SteadyTime>(settings: Host["settings"], now: Time, dirtySince: Time | null): Time {
+  return earlierOf(plus(now, settings.debounceMs), plus(dirtySince ?? now, settings.maximumAgeMs));
 }
 
 /**
@@ -35,12 +36,12 @@ function dueTime(settings: Host["settings"], now: number, dirtySince: number | n
 function setNodeDirty(
   context: Needs,
   node: NodeRow,
-  since: number | null = null,
+  since: RowTime | null = null,
   change?: Partial<Omit<NodeRow, "id">>,
 ): NodeRow {
   const { nodes } = context.metadata;
   const now = context.runtime.now();
-  const dirtySince = Math.min(node.dirtySince ?? now, since ?? now);
+  const dirtySince = earlierOf(node.dirtySince ?? now, since ?? now);
   const due = dueTime(context.settings, now, dirtySince);
   if (node.dirtySince === dirtySince && node.parked === null && isMarked(context, node, due)) {
     return change === undefined ? node : nodes.update(node.id, change);
@@ -50,13 +51,14 @@ function setNodeDirty(
   return nodes.update(node.id, { ...change, changedAt: now, dirtySince, due, parked: null });
 }
 
-function isMarked({ settings }: Needs, node: NodeRow, due: number): boolean {
-  const later = node.due === null ? Number.POSITIVE_INFINITY : due - node.due;
+function isMarked({ settings }: Needs, node: NodeRow, due: RowTime): boolean {
+  if (node.due === null) return false;
+  const later = minus(due, node.due);
   return later >= 0 && later < Math.min(MARK_MS, settings.debounceMs / 10);
 }
 
 /** The inode's content or attributes changed, so every name of it has something to send. `since`: see setNodeDirty. */
-function setInodeDirty(context: Needs, inode: InodeId, since: number | null = null): void {
+function setInodeDirty(context: Needs, inode: InodeId, since: RowTime | null = null): void {
   for (const entry of context.metadata.entries.ofInode(inode)) {
     const node = context.metadata.nodes.ofEntry(entry.id);
     if (node !== undefined) setNodeDirty(context, node, since);

@@ -1,11 +1,12 @@
 /** State of the cache files, apart from the open ones, and the work that is left running. */
+import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { AccessSequences } from "../host/index.ts";
 
-/** The work on a file before its content can be sent. `since`: Runtime.elapsed(). */
+/** The work on a file before its content can be sent. */
 export interface SnapshotProgress {
   readonly what: "fetched" | "synced to the disk" | "hashed" | "copied";
-  readonly since: number;
+  readonly since: ElapsedTime;
 }
 
 export interface FileState {
@@ -24,10 +25,10 @@ export interface FileState {
    */
   readonly notLookedUp: Set<KernelNodeId>;
   /**
-   * When a program last removed a name, by Runtime.elapsed(). The file's bytes go a little later, when the kernel
+   * When a program last removed a name; undefined: none did. The file's bytes go a little later, when the kernel
    * forgot it.
    */
-  removedAt: number;
+  removedAt: ElapsedTime | undefined;
   /**
    * There may be local files without a row, because not all files of an earlier mount were looked at yet; see
    * start/sweep.ts.

@@ -7,6 +7,7 @@
  *
  * Pure but for the clock: knows no row and no request.
  */
+import { type ElapsedTime, minus, plus } from "../../lib/clocks.ts";
 import type { Clock } from "../../lib/runtime.ts";
 
 export interface ForegroundThrottle {
@@ -52,7 +53,7 @@ const REST = 7;
 const LATE_REST = 1;
 
 interface Turn {
-  readonly since: number;
+  readonly since: ElapsedTime;
   room: number;
   rest: number;
 }
@@ -67,10 +68,10 @@ export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: 
   let turn: Turn | undefined;
   /** When the loop last asked: finding out what to begin is part of a turn. */
   let askedAt = seenAt;
-  let restUntil = Number.NEGATIVE_INFINITY;
+  let restUntil = seenAt;
 
-  function look(now: number): void {
-    const since = now - seenAt;
+  function look(now: ElapsedTime): void {
+    const since = minus(now, seenAt);
     if (since < RIGHT_OF_WAY_LOOK_MS) return;
     const newest = 1 - Math.exp(-since / MEMORY_MS);
     share += newest * (Math.min(1, attendedMs / since) - share);
@@ -104,9 +105,9 @@ export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: 
         return Number.POSITIVE_INFINITY;
       }
       if (turn !== undefined) {
-        const took = now - turn.since;
+        const took = minus(now, turn.since);
         if (!isQuiet && took < TURN_MAX_MS) return turn.room;
-        restUntil = now + turn.rest * Math.min(took, TURN_MAX_MS);
+        restUntil = plus(now, turn.rest * Math.min(took, TURN_MAX_MS));
         turn = undefined;
       }
       return now < restUntil ? 0 : TURN_ROWS;

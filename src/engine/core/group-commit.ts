@@ -4,6 +4,7 @@
  * loop commits what waits. Where few requests are under way, nothing waits for others to come. What a program waits for
  * is committed at once and does not come here.
  */
+import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import type { Runtime } from "../../lib/runtime.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import type { Request } from "./request.ts";
@@ -43,12 +44,12 @@ export function createGroupCommit(
 ): GroupCommit {
   let waiting: Waiting[] = [];
   let isPlanned = false;
-  let committedAt = Number.NEGATIVE_INFINITY;
+  let committedAt: ElapsedTime | undefined;
 
   function commitLater(): void {
     if (isPlanned) return;
     isPlanned = true;
-    const wait = committedAt + TOGETHER_MAX_MS - runtime.elapsed();
+    const wait = committedAt === undefined ? 0 : TOGETHER_MAX_MS - minus(runtime.elapsed(), committedAt);
     if (underWay.size >= MANY && wait > 0) runtime.setTimer(Math.ceil(wait), commitPlanned);
     else runtime.soon(commitPlanned);
   }

@@ -1,4 +1,5 @@
 /** State of upload/group-sync.ts: the files that wait for a sync that they share. */
+import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { CacheFile } from "./cache-file.ts";
 
 interface Waiting {
@@ -9,12 +10,12 @@ interface Waiting {
 export interface GroupSync {
   readonly waiting: Waiting[];
   isRunning: boolean;
-  /** Runtime.elapsed() until which each file is synced by itself. */
-  aloneUntil: number;
+  /** Until when each file is synced by itself: "end" is the end of the mount. Undefined: files share a sync. */
+  aloneUntil: ElapsedTime | "end" | undefined;
   /** The last sync of the disk took long. */
   wasSlow: boolean;
 }
 
 export function createGroupSync(): GroupSync {
-  return { waiting: [], isRunning: false, wasSlow: false, aloneUntil: Number.NEGATIVE_INFINITY };
+  return { waiting: [], isRunning: false, wasSlow: false, aloneUntil: undefined };
 }

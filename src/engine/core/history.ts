@@ -44,8 +44,8 @@ export class GatewayHistory {
   /** From here on the acknowledged writes are stored with each commit: many answers share one. */
   constructor(metadata: Metadata<Request>) {
     this.#metadata = metadata;
-    const text = metadata.settings.get("acknowledged") ?? "";
-    const before = text === "" ? undefined : acknowledgments.safeParse(JSON.parse(text)).data;
+    const text = metadata.settings.get("acknowledged");
+    const before = text === undefined ? undefined : acknowledgments.safeParse(JSON.parse(text)).data;
     this.#newest = before?.newest;
     this.#content = before?.content;
     this.#doubted = before?.doubted ?? [];
@@ -72,8 +72,8 @@ export class GatewayHistory {
 
   /** The last journal entry that was followed. Undefined while the past is another one. */
   last(): HistoryPoint | undefined {
-    const text = this.#metadata.settings.get("followed") ?? "";
-    return text === "" ? undefined : followed.safeParse(JSON.parse(text)).data;
+    const text = this.#metadata.settings.get("followed");
+    return text === undefined ? undefined : followed.safeParse(JSON.parse(text)).data;
   }
 
   /** The gateway was rolled back; so it stays until `forget`. */
@@ -87,8 +87,8 @@ export class GatewayHistory {
 
   /** Call it in the transaction that begins with the new past. */
   forget(): void {
-    this.#metadata.settings.set("followed", "");
-    this.#metadata.settings.set("acknowledged", "");
+    this.#metadata.settings.clear("followed");
+    this.#metadata.settings.clear("acknowledged");
     this.#newest = undefined;
     this.#content = undefined;
     this.#doubted = [];

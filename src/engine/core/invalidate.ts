@@ -8,6 +8,7 @@
  * Its one message for all names (INC_EPOCH) is never used: it drops what the kernel should only ask for again, and it
  * unmounts what is mounted inside of the mount, in other mount namespaces too.
  */
+import { type ElapsedTime, minus, plus } from "../../lib/clocks.ts";
 import type { Changed } from "../../metadata/changed.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
@@ -24,8 +25,8 @@ const ABSENT_MAX = 50_000;
 interface NegativeName {
   readonly folder: InodeId;
   readonly name: string;
-  /** When the kernel was told, by Runtime.elapsed(). */
-  readonly at: number;
+  /** When the kernel was told. */
+  readonly at: ElapsedTime;
 }
 
 /** The answers that the kernel may remember, as far as a change has to invalidate them. */
@@ -37,8 +38,8 @@ export class KernelCacheState {
   readonly #listed = new Set<InodeId>();
   /** Negative entries, the oldest first; by negativeKey. */
   readonly #absent = new Map<string, NegativeName>();
-  /** Until then, by Runtime.elapsed(), the kernel may hold negative entries of an earlier daemon. */
-  #negativeUnknownUntil = Number.NEGATIVE_INFINITY;
+  /** Until then the kernel may hold negative entries of an earlier daemon. Undefined: it holds none. */
+  #negativeUnknownUntil: ElapsedTime | undefined;
   #changes = 0;
 
   constructor(cache: KernelCache, metadata: Metadata<Request>, runtime: Pick<RowClockRuntime, "elapsed">) {
@@ -87,7 +88,7 @@ export class KernelCacheState {
     const absent = this.#absent;
     const now = this.#runtime.elapsed();
     for (const [other, { at }] of absent) {
-      if (now - at <= LIVE_MS) break;
+      if (minus(now, at) <= LIVE_MS) break;
       absent.delete(other);
     }
     const key = negativeKey(folder, name);
@@ -99,7 +100,7 @@ export class KernelCacheState {
 
   /** An earlier daemon gave the kernel negative entries, and it is not known which. */
   negativeUnknown(): void {
-    this.#negativeUnknownUntil = this.#runtime.elapsed() + LIVE_MS;
+    this.#negativeUnknownUntil = plus(this.#runtime.elapsed(), LIVE_MS);
   }
 
   /** Call it right after each commit. */
@@ -109,7 +110,8 @@ export class KernelCacheState {
     for (const folder of changed.heardIn) this.#listed.delete(folder);
     const names: ChangedName[] = [];
     const listings = new Set<KernelNodeId>();
-    const isAnyAbsent = this.#runtime.elapsed() < this.#negativeUnknownUntil;
+    const unknownUntil = this.#negativeUnknownUntil;
+    const isAnyAbsent = unknownUntil !== undefined && this.#runtime.elapsed() < unknownUntil;
     for (const [folder, among] of changed.names) {
       const parent = metadata.inodes.get(folder)?.lineage;
       if (parent === undefined) continue;

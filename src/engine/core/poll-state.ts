@@ -1,10 +1,12 @@
 /** The folders that programs look into. They are listed first (remote/poll.ts, ops/prefetch-tree.ts). */
+import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { After, InodeId } from "../../metadata/ids.ts";
 
 /** The times at which a program last looked into the folder, and at which it was last listed for that. */
 interface Visit {
-  readonly at: number;
-  readonly polledAt: number;
+  readonly at: ElapsedTime;
+  /** Undefined: never. */
+  readonly polledAt: ElapsedTime | undefined;
 }
 
 export interface PollState {

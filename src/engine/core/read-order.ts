@@ -50,7 +50,8 @@ export function createReadOrder(): ReadOrder {
       return unread.delete(nodeId);
     },
     isOutdated(node) {
-      return (written.get(node.id) ?? 0) > (asked.get(node) ?? Number.POSITIVE_INFINITY);
+      const [write, read] = [written.get(node.id), asked.get(node)];
+      return write !== undefined && read !== undefined && write > read;
     },
   };
 }

@@ -4,7 +4,7 @@
  */
 import type { Files, OpenFile } from "../../lib/files.ts";
 import { createRangeLock } from "../../lib/range-lock.ts";
-import { clipRanges, formatRanges, NO_RANGES, parseRanges, type Ranges, rangeOf } from "../../lib/ranges.ts";
+import { clipRanges, NO_RANGES, type Ranges, rangeOf } from "../../lib/ranges.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { formatTime } from "../../lib/time.ts";
 import type { CacheFileRow } from "../../metadata/cache-files.ts";
@@ -76,14 +76,13 @@ export function rowOfNewFile(
     ...NO_ORIGIN,
     size: 0,
     bytes: 0,
-    missing: NONE_MISSING,
+    missing: NO_RANGES,
     usedAt: runtime.now(),
   });
   return true;
 }
 
 const NO_ORIGIN = { originNode: null, originVersion: null };
-const NONE_MISSING = formatRanges(NO_RANGES);
 
 /**
  * For a takeover: opens again what the earlier daemon had open, also when the kernel node id is superseded by now.
@@ -167,7 +166,7 @@ async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAb
       originHash: origin === undefined || inode.content === "dirty" ? null : inode.hash,
       size: inode.size,
       bytes: 0,
-      missing: formatRanges(missing),
+      missing,
       usedAt: runtime.now(),
     });
   });
@@ -230,7 +229,7 @@ async function openExisting(
   path: string,
   row: CacheFileRow,
 ): Promise<FoundFile | undefined> {
-  const recorded = parseRanges(row.missing);
+  const recorded = row.missing;
   const isKept = context.disk.trouble !== "readOnly";
   let file: OpenFile;
   try {
@@ -255,7 +254,7 @@ async function openExisting(
     const origin = originOf(row.originNode, row.originVersion);
     const { originHash, originSize } = row;
     const isDirty = inode.content === "dirty";
-    const unverified = clipRanges((isDirty ? parseRanges(row.unproven) : undefined) ?? NO_RANGES, size);
+    const unverified = clipRanges((isDirty ? row.unproven : undefined) ?? NO_RANGES, size);
     const ofRow = {
       originHash,
       originSize: isDirty ? originSize : inode.size,
@@ -279,7 +278,7 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
 }
 
 function createCacheFile(
-  { metadata, cacheFiles }: Rows & LocalFiles,
+  { metadata, cacheFiles, runtime }: Rows & LocalFiles & Host,
   inode: Inode,
   path: string,
   found: FoundFile,
@@ -321,7 +320,7 @@ function createCacheFile(
       inFlight: 0,
       timesSet: 0,
       firstWriteAt: undefined,
-      lastWriteAt: 0,
+      lastWriteAt: runtime.elapsed(),
     },
   });
 }

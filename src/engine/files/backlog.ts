@@ -2,6 +2,7 @@
  * The bytes that wait to be sent, summed over the rows one slice at a time. A short queue is summed whenever somebody
  * asks. Of a long queue the last sum is given, and a new one is begun.
  */
+import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { Pending, Place } from "../../metadata/nodes.ts";
 import type { Host } from "../core/index.ts";
@@ -33,7 +34,7 @@ export async function addUp({ runtime }: Pick<Host, "runtime">, list: List): Pro
 
 export function createBacklog({ runtime }: Pick<Host, "runtime">, list: List): Backlog {
   let total = 0;
-  let measuredAt = Number.NEGATIVE_INFINITY;
+  let measuredAt: ElapsedTime | undefined;
   let measuring: Promise<void> | undefined;
 
   /** True: that was the whole queue. */
@@ -58,7 +59,7 @@ export function createBacklog({ runtime }: Pick<Host, "runtime">, list: List): B
 
   return {
     bytes() {
-      const isFresh = runtime.elapsed() - measuredAt < FRESH_MS;
+      const isFresh = measuredAt !== undefined && minus(runtime.elapsed(), measuredAt) < FRESH_MS;
       // The rows may be closed before the sum is done; then the sum is not asked for any more.
       if (!isFresh && measuring === undefined && !addFirst()) measure().catch(() => {});
       return total;

@@ -2,6 +2,7 @@
  * An open cache file: its state (cache-file.ts) together with the calls that other rooms see (core/cache-file.ts). Each
  * call is a flow of this room.
  */
+import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { FileStat } from "../../lib/files.ts";
 import { shareRuns } from "../../lib/shared-run.ts";
 import type { Time } from "../../lib/time.ts";
@@ -49,7 +50,7 @@ export class CacheFileObject implements OpenCacheFile {
     isMapped: false,
     admittingWriter: undefined,
     lastStat: undefined,
-    lastStatAt: 0,
+    lastStatAt: undefined,
     isLastStatExact: true,
     isStatCurrent: false,
     durableStat: undefined,
@@ -184,7 +185,7 @@ export class CacheFileObject implements OpenCacheFile {
   hash(expected: number, signal: AbortSignal) {
     return hashCacheFile(this.#room, this, expected, signal);
   }
-  setContentDirty(at?: number) {
+  setContentDirty(at?: ElapsedTime) {
     setContentDirty(this.#room, this, at);
   }
   setContentClean(isDurable: boolean) {

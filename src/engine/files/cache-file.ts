@@ -1,4 +1,5 @@
 /** The state of an open cache file, in parts. The flows of this room change it; other rooms do not see it. */
+import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { FileStat, OpenFile, RunningHash } from "../../lib/files.ts";
 import type { RangeLock } from "../../lib/range-lock.ts";
 import type { Ranges } from "../../lib/ranges.ts";
@@ -116,9 +117,10 @@ export interface FileChanges {
   inFlight: number;
   /** Counts how often a program has set the file's time. */
   timesSet: number;
-  /** Runtime.elapsed() of the first change since the last snapshot (undefined: none), and of the last change. */
-  firstWriteAt: number | undefined;
-  lastWriteAt: number;
+  /** The time of the first change since the last snapshot. Undefined: there was none. */
+  firstWriteAt: ElapsedTime | undefined;
+  /** The time of the last change, or at which the file was opened here. */
+  lastWriteAt: ElapsedTime;
 }
 
 /** Handles of the kernel, and what is known of writes that the kernel makes by itself. */
@@ -140,8 +142,8 @@ export interface PassthroughUse {
   admittingWriter: Promise<void> | undefined;
   /** The stat of the last look for writes of passthrough writers; undefined: no such writer. */
   lastStat: FileStat | undefined;
-  /** The time of that, by Runtime.elapsed(). */
-  lastStatAt: number;
+  /** The time of that. */
+  lastStatAt: ElapsedTime | undefined;
   /** Any change since then shows in size and times. */
   isLastStatExact: boolean;
   /** True for the rest of a turn: `lastStat` is the state of the file now. */

@@ -4,6 +4,7 @@
  */
 
 import { join } from "node:path";
+import { minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { FsError } from "../api/index.ts";
@@ -79,7 +80,8 @@ export async function waitForRemoved({
   runtime,
 }: Pick<LocalFiles & Host, "fileState" | "runtime">): Promise<boolean> {
   const { signal } = fileState.stopped;
-  if (signal.aborted || runtime.elapsed() - fileState.removedAt >= WAIT_MS) return false;
+  const { removedAt } = fileState;
+  if (signal.aborted || removedAt === undefined || minus(runtime.elapsed(), removedAt) >= WAIT_MS) return false;
   await sleep(runtime, STEP_MS, signal);
   return true;
 }

@@ -4,7 +4,7 @@
  * - dirty files, open files, and files that an upload reads (metadata/cache-files.ts selects);
  * - content that only one node has and that is about to leave that node.
  */
-import { formatRanges, rangeOf } from "../../lib/ranges.ts";
+import { rangeOf } from "../../lib/ranges.ts";
 import type { CacheFileRow } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
@@ -112,7 +112,7 @@ function sayMissing({ metadata, client, log }: Needs, lineage: KernelNodeId): vo
   const row = client.features.isFull ? undefined : metadata.cacheFiles.get(lineage);
   if (row === undefined) return;
   try {
-    metadata.cacheFiles.update(lineage, { missing: formatRanges(rangeOf(0, row.size)) });
+    metadata.cacheFiles.update(lineage, { missing: rangeOf(0, row.size) });
   } catch (error) {
     log.debug({ err: error, lineage }, "a full disk takes no change of a row before the file has gone");
   }

@@ -78,7 +78,7 @@ export function createFileState(ignoresRanges: boolean, metadata: Pick<Metadata<
     forgetTimer: undefined,
     forgetsToRepeat: new Set(),
     notLookedUp: new Set(),
-    removedAt: Number.NEGATIVE_INFINITY,
+    removedAt: undefined,
     isUnswept: false,
     gone: [],
     isRemoving: false,
@@ -133,7 +133,7 @@ export async function stopBytes(context: {
   fileState.stopped.abort();
   fileState.evictionTimer?.cancel();
   fileState.forgetTimer?.cancel();
-  for (const cacheFile of cacheFiles.values()) cacheFile.pacing.snapshotTimer?.cancel();
+  for (const cacheFile of cacheFiles.values()) cacheFile.pacing.nextLook?.timer.cancel();
   while (fileState.tasks.size > 0) await Promise.all(fileState.tasks);
   while (fileState.changing.size > 0) await Promise.all(fileState.changing.values());
 }

@@ -10,7 +10,6 @@
  */
 import {
   clipRanges,
-  formatRanges,
   intersectRanges,
   NO_RANGES,
   type Ranges,
@@ -102,7 +101,7 @@ export function leaveOrigin({ metadata }: Rows, cacheFile: OpenCacheFile): Range
   const isRight = originHash === null || (cacheFile.ranges.isChecked && cacheFile.ranges.missing.length === 0);
   if (isRight || metadata.cacheFiles.get(lineage) === undefined) return NO_RANGES;
   const unverified = rangeOf(0, originSize);
-  metadata.cacheFiles.update(lineage, { originHash, originSize, unproven: formatRanges(unverified) });
+  metadata.cacheFiles.update(lineage, { originHash, originSize, unproven: unverified });
   return unverified;
 }
 
@@ -149,10 +148,8 @@ export async function recordArrived(context: Rows, cacheFile: OpenCacheFile): Pr
 }
 
 function record({ metadata }: Rows, cacheFile: OpenCacheFile, recorded: Ranges, unverified: Ranges): void {
-  const row = metadata.cacheFiles.get(cacheFile.lineage);
-  const next = { missing: formatRanges(recorded), unproven: formatRanges(unverified) };
-  const isTold = row === undefined || (row.missing === next.missing && row.unproven === next.unproven);
-  if (!isTold) metadata.cacheFiles.update(cacheFile.lineage, next);
+  const isRow = metadata.cacheFiles.get(cacheFile.lineage) !== undefined;
+  if (isRow) metadata.cacheFiles.update(cacheFile.lineage, { missing: recorded, unproven: unverified });
   cacheFile.ranges.persistedMissing = recorded;
   cacheFile.ranges.unverified = unverified;
 }

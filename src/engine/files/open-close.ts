@@ -4,6 +4,7 @@
  * looked at, never bytes that are taken for clean.
  */
 import { dirname } from "node:path";
+import { minus } from "../../lib/clocks.ts";
 import { type FileStat, isSameStat } from "../../lib/files.ts";
 import { compareTimes, formatTime, type Time } from "../../lib/time.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
@@ -231,8 +232,8 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
     passthrough: { lastStat, durableStat },
   } = cacheFile;
   cacheFile.use.preparedTime = undefined;
-  cacheFile.pacing.snapshotTimer?.cancel();
-  cacheFile.pacing.snapshotTimer = undefined;
+  cacheFile.pacing.nextLook?.timer.cancel();
+  cacheFile.pacing.nextLook = undefined;
   // A snapshot of the open file could not be made. Now that no writer is left, the next one needs no copy.
   context.fileState.unreadable.delete(cacheFile.lineage);
   const wasSynced = lastStat !== undefined && durableStat !== undefined && isSameStat(lastStat, durableStat);
@@ -281,7 +282,8 @@ async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: 
     if (isRemembered) await recordArrived(context, cacheFile);
     const { size, allocated } = await cacheFile.disk.file.stat();
     const row = isRemembered ? metadata.cacheFiles.get(cacheFile.lineage) : undefined;
-    const isUseKnown = !cacheFile.use.isUsed || (row !== undefined && Math.abs(runtime.now() - row.usedAt) < USED_MS);
+    const isUseKnown =
+      !cacheFile.use.isUsed || (row !== undefined && Math.abs(minus(runtime.now(), row.usedAt)) < USED_MS);
     const isKnown = row?.size === size && row.bytes === allocated && isUseKnown;
     if (row !== undefined && !isKnown) {
       const usedAt = isUseKnown ? row.usedAt : runtime.now();

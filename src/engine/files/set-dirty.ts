@@ -1,4 +1,5 @@
 /** Before a byte of a cache file changes, the rows say that the content is dirty and no longer durable. */
+import { laterOf } from "../../lib/clocks.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, Rows, Uploads } from "../core/index.ts";
@@ -8,7 +9,7 @@ import { leaveOrigin } from "./missing-ranges.ts";
 
 /**
  * Sets the content dirty in the rows, before the first byte changes since the last snapshot or clean state. Counts a
- * change in any case. `at`: Runtime.elapsed() of the change. Throws ESTALE when the kernel node id is superseded.
+ * change in any case. `at`: the time of the change. Throws ESTALE when the kernel node id is superseded.
  */
 export function setContentDirty(
   context: Rows & Uploads & Host,
@@ -43,7 +44,7 @@ export function setContentDirty(
   cacheFile.ranges.isOriginal = false;
   cacheFile.changes.hasUnpersistedStat = true;
   cacheFile.changes.writes += 1;
-  cacheFile.changes.lastWriteAt = Math.max(cacheFile.changes.lastWriteAt, at);
+  cacheFile.changes.lastWriteAt = laterOf(cacheFile.changes.lastWriteAt, at);
   cacheFile.changes.firstWriteAt ??= cacheFile.changes.lastWriteAt;
 }
 

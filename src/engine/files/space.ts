@@ -93,8 +93,9 @@ export async function requireRoom(
 /** Summing costs something, so it is done only when what was added since may have reached the limit. */
 async function requireUnsent(context: Rows & LocalFiles & Host, limit: number, added: number): Promise<void> {
   const { metadata, cacheFiles, unsent } = context;
-  unsent.mostly += added;
-  if (unsent.mostly <= limit) return;
+  const mostly = unsent.mostly === undefined ? undefined : unsent.mostly + added;
+  unsent.mostly = mostly;
+  if (mostly !== undefined && mostly <= limit) return;
   let total = await addUp(context, metadata.nodes.pendingBytes);
   for (const cacheFile of cacheFiles.values()) {
     // The row is as old as the last flush.
@@ -103,6 +104,6 @@ async function requireUnsent(context: Rows & LocalFiles & Host, limit: number, a
   }
   unsent.mostly = total + added;
   if (unsent.mostly <= limit) return;
-  unsent.mostly -= added;
+  unsent.mostly = total;
   throw new FsError("ENOSPC", `${total} bytes wait to be sent, which is the limit`);
 }

@@ -1,4 +1,5 @@
 /** Write detection: finds out from size and times what passthrough writers did to a file. */
+import { type ElapsedTime, earlierOf, laterOf, plus } from "../../lib/clocks.ts";
 import { type FileStat, isSameStat } from "../../lib/files.ts";
 import { toMilliseconds } from "../../lib/time.ts";
 import type { Host, Rows, Uploads } from "../core/index.ts";
@@ -45,7 +46,7 @@ export async function detectWrites(
 
 interface Seen {
   readonly lastStat: FileStat;
-  readonly lastStatAt: number;
+  readonly lastStatAt: ElapsedTime;
   readonly isLastStatExact: boolean;
 }
 
@@ -56,12 +57,13 @@ export function remember({ passthrough }: OpenCacheFile, { lastStat, lastStatAt,
 }
 
 /**
- * Runtime.elapsed() of the last write, from the ctime. The wall clock may be set meanwhile, so the result is kept
- * between the two looks.
+ * The time of the last write, from the ctime. The wall clock may be set meanwhile, so the result is kept between the two
+ * looks.
  */
-function writtenAt({ runtime }: Host, { passthrough: { lastStatAt } }: OpenCacheFile, seen: Seen): number {
+function writtenAt({ runtime }: Host, { passthrough: { lastStatAt } }: OpenCacheFile, seen: Seen): ElapsedTime {
   const age = runtime.wallClock() - toMilliseconds(seen.lastStat.ctime);
-  return Math.min(seen.lastStatAt, Math.max(lastStatAt, runtime.elapsed() - age));
+  const written = plus(runtime.elapsed(), -age);
+  return earlierOf(seen.lastStatAt, lastStatAt === undefined ? written : laterOf(lastStatAt, written));
 }
 
 /** Stat of now, for a later comparison. */

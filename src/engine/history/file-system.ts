@@ -23,6 +23,7 @@ import {
   type Stat,
 } from "../api/index.ts";
 import type { Host, LocalFiles, Remote, Rows } from "../core/index.ts";
+import { SHORT_MS } from "../host/index.ts";
 import { createPastContents } from "./past-contents.ts";
 import { createPastLists, isSettled } from "./past-lists.ts";
 import { isFolder, type Place, parsePlace } from "./place.ts";
@@ -32,8 +33,7 @@ const ROOT = kernelNodeId(1);
 /** A node of the workspace that has the first name keeps it. */
 export const HISTORY_FOLDER = ".wsfs";
 const NAMES = [HISTORY_FOLDER, ".wsfs-history"];
-/** Answers that may change stand for a second; those of long ago do not change. */
-const NOW_MS = 1_000;
+/** Validity of answers of long ago, which do not change. Answers that may change have the short one. */
 const THEN_MS = 60_000;
 
 const README = `Everything that was here before, read only.
@@ -147,13 +147,13 @@ export function withHistory(
       // "10m" is another moment soon, a moment itself never.
       (parent.is === "moments" && is === "folder") ||
       (parent.is === "folder" && parent.view.show === "at" && isSettled(parent.view.at, client));
-    return isThen ? THEN_MS : NOW_MS;
+    return isThen ? THEN_MS : SHORT_MS;
   }
 
   async function atRoot(caller: Caller, name: string): Promise<Found | NegativeEntry> {
     if (historyFolderName(context) !== name) return fileSystem.lookup(caller, ROOT, name);
     requireOwner(caller);
-    return found({ is: "top" }, NOW_MS);
+    return found({ is: "top" }, SHORT_MS);
   }
 
   async function lookup(caller: Caller, parent: KernelNodeId, name: string): Promise<Found> {

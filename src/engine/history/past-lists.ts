@@ -10,6 +10,7 @@ import type { Client } from "../../client/client.ts";
 import { RemoteError } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import { type ListedNode, listedNode, type Version, version } from "../../contract/resources.ts";
+import { minus, plus, type RowTime } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import { FsError } from "../api/index.ts";
 import { type Host, isRetryable, type Remote, type Rows, retryDelay } from "../core/index.ts";
@@ -39,7 +40,7 @@ type Needs = Rows & Remote & Host;
 interface Read<Item> {
   readonly items: readonly Item[];
   /** Row time until which it is as good as a new one. */
-  readonly until: number;
+  readonly until: RowTime;
 }
 
 interface List<Item> {
@@ -88,7 +89,7 @@ export function createPastLists(context: Needs): PastLists {
       const begun = runtime.now();
       const items = await askAgain(read);
       const now = runtime.now();
-      remember(list, items, now + Math.max(standsMs, Math.min(FRESH_READS * (now - begun), SETTLE_MS)));
+      remember(list, items, plus(now, Math.max(standsMs, Math.min(FRESH_READS * minus(now, begun), SETTLE_MS))));
       if (items.length <= KEPT_ITEMS_MAX) {
         metadata.transaction(() => metadata.past.keepList(key, JSON.stringify(items), runtime.now(), KEPT_LISTS_MAX));
       }
@@ -98,7 +99,7 @@ export function createPastLists(context: Needs): PastLists {
       const text = isAway ? metadata.past.list(key) : undefined;
       const kept = text === undefined ? undefined : z.array(schema).safeParse(JSON.parse(text)).data;
       if (kept === undefined) throw error;
-      remember(list, kept, runtime.now() + OFFLINE_PATIENCE_MS);
+      remember(list, kept, plus(runtime.now(), OFFLINE_PATIENCE_MS));
       return kept;
     }
   }
@@ -118,7 +119,7 @@ export function createPastLists(context: Needs): PastLists {
     }
   }
 
-  function remember<Item>({ key, hasNames }: List<Item>, items: readonly Item[], until: number): void {
+  function remember<Item>({ key, hasNames }: List<Item>, items: readonly Item[], until: RowTime): void {
     const isLong = hasNames && items.length >= IN_MEMORY_MAX;
     if (isLong) {
       longLists.set(key, true);

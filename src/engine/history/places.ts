@@ -4,6 +4,7 @@
 
 import { LRUCache } from "lru-cache";
 import type { ListedNode, Node, Version } from "../../contract/resources.ts";
+import { type ElapsedTime, earlierOf, plus, type WallTime } from "../../lib/clocks.ts";
 import { parseMoment } from "../../lib/moment.ts";
 import { isoToTimeText } from "../../lib/time.ts";
 import { kindOf } from "../../metadata/nodes.ts";
@@ -44,11 +45,11 @@ export interface Places {
   root(at: string): Place;
 }
 
-/** A moment in other words than its own, as it was taken; times on the elapsed clock. */
+/** A moment in other words than its own, as it was taken. */
 interface Standing {
   readonly place: Place;
-  readonly since: number;
-  usedAt: number;
+  readonly since: ElapsedTime;
+  usedAt: ElapsedTime;
 }
 
 export function createPlaces(context: Needs, lists: PastLists): Places {
@@ -68,7 +69,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
     if (ABSOLUTE.test(name) && !Number.isNaN(Date.parse(name))) return rootAt(name);
     const known = standing.get(name);
     const elapsed = runtime.elapsed();
-    if (known !== undefined && elapsed < Math.min(known.usedAt + STANDS_MS, known.since + STANDS_MAX_MS)) {
+    if (known !== undefined && elapsed < earlierOf(plus(known.usedAt, STANDS_MS), plus(known.since, STANDS_MAX_MS))) {
       known.usedAt = elapsed;
       return known.place;
     }
@@ -224,7 +225,7 @@ function spellTime(_all: string, day: string, minutes: string, seconds: string |
   return seconds === undefined ? `${day}:${minutes}` : `${day}:${minutes}:${seconds}`;
 }
 
-function link(target: string, now: number): Place {
+function link(target: string, now: WallTime): Place {
   return { is: "link", target, mtime: isoToTimeText(new Date(now).toISOString()) };
 }
 

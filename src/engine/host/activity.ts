@@ -2,11 +2,12 @@
  * Flows tell the loops here that there is work. Flows that wait (drain, a close that waits for the gateway) hear of
  * progress here.
  */
+import type { RowTime } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 export interface Activity {
   /** The write-back loop looks at the table at this row time, when the change is due; by default at once. */
-  wake(at?: number): void;
-  onWake(listener: (at: number) => void): () => void;
+  wake(at?: RowTime): void;
+  onWake(listener: (at: RowTime | undefined) => void): () => void;
   /** Dirty rows are due at once: all, or those in one folder (an inode). The loop takes them in order. */
   expedite(folder?: InodeId): void;
   onExpedite(listener: (folder: InodeId | undefined) => void): () => void;
@@ -21,7 +22,7 @@ export interface Activity {
 }
 
 export function createActivity(): Activity {
-  const wakers = new Set<(at: number) => void>();
+  const wakers = new Set<(at: RowTime | undefined) => void>();
   const expediters = new Set<(folder: InodeId | undefined) => void>();
   let waiting: (() => void)[] = [];
   let conflicts = 0;
@@ -32,7 +33,7 @@ export function createActivity(): Activity {
     conflicted() {
       conflicts += 1;
     },
-    wake(at = 0) {
+    wake(at) {
       for (const listener of wakers) listener(at);
     },
     onWake(listener) {

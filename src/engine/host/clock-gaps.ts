@@ -3,23 +3,24 @@
  * itself says. While it was off, the length is the difference of the wall clock, because no other clock went on. Kept
  * in the rows; used only for ages that people see.
  */
+import { millisecondsOf, minus, type RowTime, type WallTime } from "../../lib/clocks.ts";
 import type { Clock } from "../../lib/runtime.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 
 export interface ClockGaps {
   /** Milliseconds that passed since this row time without being counted by row time. */
-  since(time: number): number;
+  since(time: RowTime): number;
   /** Called at the end of each transaction, as a part of it. `now`: row time. */
-  note(now: number): void;
+  note(now: RowTime): void;
 }
 
 /** The row time at which a gap was, and its true length. */
-type Pause = readonly [at: number, milliseconds: number];
+type Pause = readonly [at: RowTime, milliseconds: number];
 
 interface Kept {
-  /** The time at which this was written: `at` in row time, `clock` by the wall clock. */
-  readonly at: number;
-  readonly clock: number;
+  /** The time at which this was written. Undefined: it never was. */
+  readonly at: RowTime | undefined;
+  readonly clock: WallTime;
   /** Milliseconds that the machine had slept by then since it booted. */
   readonly slept: number;
   readonly list: readonly Pause[];
@@ -37,14 +38,14 @@ export function createClockGaps(
   machine: Pick<Clock, "elapsed" | "uptime" | "wallClock">,
   settings: Metadata<unknown>["settings"],
   isKnown: boolean,
-  now: number,
+  now: RowTime,
 ): ClockGaps {
-  const slept = () => machine.uptime() - machine.elapsed();
-  const offset = () => machine.wallClock() - machine.elapsed();
+  const slept = () => machine.uptime() - millisecondsOf(machine.elapsed());
+  const offset = () => machine.wallClock() - millisecondsOf(machine.elapsed());
   const before = parse(settings.get("pauses"));
   const off = isKnown || before === undefined ? 0 : machine.wallClock() - before.clock;
   let kept: Kept = {
-    at: before?.at ?? Number.NEGATIVE_INFINITY,
+    at: before?.at,
     clock: machine.wallClock(),
     slept: isKnown ? (before?.slept ?? slept()) : slept(),
     list: withPause(before?.list ?? [], [now, off]),
@@ -60,7 +61,7 @@ export function createClockGaps(
       return Math.round(list.reduce((sum, [at, milliseconds]) => (at >= time ? sum + milliseconds : sum), 0));
     },
     note(at) {
-      if (at - kept.at >= LEAST_MS || Math.abs(offset() - seen) >= LEAST_MS) {
+      if (kept.at === undefined || minus(at, kept.at) >= LEAST_MS || Math.abs(offset() - seen) >= LEAST_MS) {
         const list = withPause(kept.list, [latest, slept() - kept.slept]);
         kept = { at, clock: machine.wallClock(), slept: slept(), list };
         seen = offset();

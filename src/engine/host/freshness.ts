@@ -4,6 +4,7 @@
  * and may trust answers for minutes; else for a second.
  */
 import { HEARTBEAT_MS } from "../../contract/http.ts";
+import { type ElapsedTime, millisecondsOf, minus, type WallTime } from "../../lib/clocks.ts";
 import { inStep, type Runtime, type Timer } from "../../lib/runtime.ts";
 
 /** Validity of answers while the journal is not live, so that the kernel cannot be told of remote changes. */
@@ -34,8 +35,8 @@ export interface Freshness {
   validMs(): number;
   /** The same of a name. */
   nameValidMs(): number;
-  /** Since when it is not live (wall clock, milliseconds) and why, for people; undefined while it is live. */
-  readonly stale: { readonly since: number; readonly why: string } | undefined;
+  /** Since when it is not live and why, for people; undefined while it is live. */
+  readonly stale: { readonly since: WallTime; readonly why: string } | undefined;
   /** A heartbeat or a page of the journal came. */
   heard(): void;
   /** Something came that is still to be applied. */
@@ -61,11 +62,11 @@ export interface Freshness {
 
 export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" | "setTimer">): Freshness {
   let isCaughtUp = false;
-  let heardAt = Number.NEGATIVE_INFINITY;
-  /** Since when something waits to be applied and nothing was applied. */
-  let waitingSince = Number.POSITIVE_INFINITY;
+  let heardAt: ElapsedTime | undefined;
+  /** Since when something waits to be applied and nothing was applied. Undefined: nothing waits. */
+  let waitingSince: ElapsedTime | undefined;
   let lookedAt = runtime.elapsed();
-  let offset = runtime.wallClock() - lookedAt;
+  let offset = runtime.wallClock() - millisecondsOf(lookedAt);
   let stale: Freshness["stale"] = { since: runtime.wallClock(), why: "the journal has not been read yet" };
   let timer: Timer | undefined;
   let gaps = 0;
@@ -77,8 +78,8 @@ export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" |
    */
   function hasSlept(): boolean {
     const elapsed = runtime.elapsed();
-    const now = runtime.wallClock() - elapsed;
-    const slept = Math.abs(now - offset) > DRIFT_MS || elapsed - lookedAt > 3 * WATCH_MS;
+    const now = runtime.wallClock() - millisecondsOf(elapsed);
+    const slept = Math.abs(now - offset) > DRIFT_MS || minus(elapsed, lookedAt) > 3 * WATCH_MS;
     offset = now;
     lookedAt = elapsed;
     return slept;
@@ -92,10 +93,13 @@ export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" |
     if (wasLive) ended();
   }
 
+  const isLongAgo = (time: ElapsedTime | undefined) =>
+    time !== undefined && minus(runtime.elapsed(), time) > SILENCE_MS;
+
   function isLive(): boolean {
     if (hasSlept()) end(SLEPT);
-    else if (isCaughtUp && runtime.elapsed() - heardAt > SILENCE_MS) end("nothing is heard of the journal");
-    else if (isCaughtUp && runtime.elapsed() - waitingSince > SILENCE_MS) end("what the journal tells cannot be read");
+    else if (isCaughtUp && isLongAgo(heardAt)) end("nothing is heard of the journal");
+    else if (isCaughtUp && isLongAgo(waitingSince)) end("what the journal tells cannot be read");
     return isCaughtUp;
   }
 
@@ -118,16 +122,16 @@ export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" |
       heardAt = runtime.elapsed();
     },
     came() {
-      waitingSince = Math.min(waitingSince, runtime.elapsed());
+      waitingSince ??= runtime.elapsed();
     },
     applied(isAll) {
-      waitingSince = isAll ? Number.POSITIVE_INFINITY : runtime.elapsed();
+      waitingSince = isAll ? undefined : runtime.elapsed();
     },
     asking: () => gaps,
     caughtUp(asked) {
       if (asked !== gaps) return;
       heardAt = runtime.elapsed();
-      waitingSince = Number.POSITIVE_INFINITY;
+      waitingSince = undefined;
       isCaughtUp = true;
       stale = undefined;
     },

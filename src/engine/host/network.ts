@@ -7,6 +7,7 @@ import { RemoteError, type RemoteErrorDetails } from "../../client/errors.ts";
 import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { Scope } from "../../contract/scopes.ts";
 import { backoff } from "../../lib/backoff.ts";
+import { type ElapsedTime, minus, plus, type RowTime } from "../../lib/clocks.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import { FsError } from "../api/index.ts";
 import type { RowClockRuntime } from "./row-clock.ts";
@@ -32,7 +33,7 @@ type ChangeName = {
 export interface Network {
   readonly isOnline: boolean;
   /** Row time since which the gateway does not answer; undefined while it does. */
-  readonly offlineSince: number | undefined;
+  readonly offlineSince: RowTime | undefined;
   /** The gateway's words when it refused the token. Nothing is sent until a token works again. */
   readonly loginNeeded: string | undefined;
   /**
@@ -98,7 +99,7 @@ export interface Network {
 
 interface Refusal {
   readonly reason: string;
-  readonly untilMs: number;
+  readonly until: ElapsedTime;
   /** Refusals in a row. */
   readonly times: number;
   /** A trial is under way. */
@@ -107,8 +108,11 @@ interface Refusal {
   readonly isUndecided: boolean;
   /** Trials in a row that told nothing. */
   readonly undecidedTimes: number;
-  /** The time at which the scope was last tried early, because another request that needs it succeeded. */
-  readonly shownMs: number;
+  /**
+   * The time at which the scope was last tried early, because another request that needs it succeeded.
+   * Undefined: it never was.
+   */
+  readonly shownAt: ElapsedTime | undefined;
 }
 
 /**
@@ -131,7 +135,7 @@ export function createNetwork(
   let isOnline = options.isOnline;
   let offlineSince = isOnline ? undefined : runtime.now();
   let loginNeeded: string | undefined;
-  const pausedUntilMs = new Map<RequestKind, number>();
+  const pausedUntil = new Map<RequestKind, ElapsedTime>();
   /** Answers 5xx in a row, by kind. */
   const outages = new Map<RequestKind, number>();
   let mayExchange = true;
@@ -147,11 +151,12 @@ export function createNetwork(
   }
 
   function pauseMs(kind: RequestKind): number {
-    return Math.max(0, (pausedUntilMs.get(kind) ?? 0) - runtime.elapsed());
+    const until = pausedUntil.get(kind);
+    return until === undefined ? 0 : Math.max(0, minus(until, runtime.elapsed()));
   }
 
   function pause(kind: RequestKind, milliseconds: number): void {
-    pausedUntilMs.set(kind, runtime.elapsed() + Math.max(pauseMs(kind), milliseconds));
+    pausedUntil.set(kind, plus(runtime.elapsed(), Math.max(pauseMs(kind), milliseconds)));
   }
 
   /** Pauses the whole kind. What fails for every request of the kind must not be tried for one node after the other. */
@@ -174,11 +179,11 @@ export function createNetwork(
     refused.set(scope, {
       reason,
       times,
-      untilMs: runtime.elapsed() + backoff(REFUSED, times),
+      until: plus(runtime.elapsed(), backoff(REFUSED, times)),
       isOnTrial: false,
       isUndecided: false,
       undecidedTimes: 0,
-      shownMs: before?.shownMs ?? Number.NEGATIVE_INFINITY,
+      shownAt: before?.shownAt,
     });
     options.onChange("state");
   }
@@ -190,9 +195,9 @@ export function createNetwork(
   function show(scope: Scope): void {
     const refusal = refused.get(scope);
     const now = runtime.elapsed();
-    if (refusal === undefined || refusal.isOnTrial || now >= refusal.untilMs) return;
-    if (now - refusal.shownMs < REFUSED.firstMs) return;
-    refused.set(scope, { ...refusal, untilMs: now, shownMs: now });
+    if (refusal === undefined || refusal.isOnTrial || now >= refusal.until) return;
+    if (refusal.shownAt !== undefined && minus(now, refusal.shownAt) < REFUSED.firstMs) return;
+    refused.set(scope, { ...refusal, until: now, shownAt: now });
     options.onChange("scopes");
   }
 
@@ -230,18 +235,18 @@ export function createNetwork(
     may(scope) {
       if (scopes !== undefined && !scopes.has(scope)) return false;
       const refusal = refused.get(scope);
-      return refusal === undefined || runtime.elapsed() >= refusal.untilMs;
+      return refusal === undefined || runtime.elapsed() >= refusal.until;
     },
     get refusals() {
       const now = runtime.elapsed();
-      return new Map([...refused].flatMap(([scope, { reason, untilMs }]) => (now < untilMs ? [[scope, reason]] : [])));
+      return new Map([...refused].flatMap(([scope, { reason, until }]) => (now < until ? [[scope, reason]] : [])));
     },
     needs(needed) {
       for (const scope of needed) {
         const refusal = refused.get(scope);
         // Until the trial is answered, the others go on waiting.
-        if (refusal === undefined || runtime.elapsed() < refusal.untilMs) continue;
-        refused.set(scope, { ...refusal, untilMs: runtime.elapsed() + REFUSED.firstMs, isOnTrial: true });
+        if (refusal === undefined || runtime.elapsed() < refusal.until) continue;
+        refused.set(scope, { ...refusal, until: plus(runtime.elapsed(), REFUSED.firstMs), isOnTrial: true });
       }
     },
     granted(needed) {
@@ -257,10 +262,10 @@ export function createNetwork(
         // trial again.
         const undecidedTimes = refusal.undecidedTimes + 1;
         const waitMs = backoff(UNDECIDED, undecidedTimes);
-        const untilMs = runtime.elapsed() + waitMs;
-        refused.set(scope, { ...refusal, untilMs, isOnTrial: false, isUndecided: true, undecidedTimes });
+        const until = plus(runtime.elapsed(), waitMs);
+        refused.set(scope, { ...refusal, until, isOnTrial: false, isUndecided: true, undecidedTimes });
         runtime.setTimer(waitMs, () => {
-          if (refused.get(scope)?.untilMs === untilMs) options.onChange("scopes");
+          if (refused.get(scope)?.until === until) options.onChange("scopes");
         });
       }
     },
@@ -268,9 +273,9 @@ export function createNetwork(
       return [...refused.values()].some(({ isOnTrial, isUndecided }) => isOnTrial || isUndecided);
     },
     retry() {
-      for (const [scope, refusal] of refused) refused.set(scope, { ...refusal, untilMs: runtime.elapsed() });
+      for (const [scope, refusal] of refused) refused.set(scope, { ...refusal, until: runtime.elapsed() });
       outages.clear();
-      pausedUntilMs.clear();
+      pausedUntil.clear();
       options.onChange(refused.size > 0 ? "scopes" : "state");
     },
     get scopes() {

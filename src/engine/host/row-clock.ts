@@ -9,6 +9,7 @@
  * - What else programs and people see, and what is compared with times of files, is wall clock.
  * - Row times are written in transactions, and each transaction notes how late it is.
  */
+import { millisecondsOf, minus, type RowTime, rowTime } from "../../lib/clocks.ts";
 import type { Runtime } from "../../lib/runtime.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import { createClockGaps } from "./clock-gaps.ts";
@@ -16,9 +17,9 @@ import { createClockGaps } from "./clock-gaps.ts";
 /** A Runtime that also has row time. */
 export interface RowClockRuntime extends Runtime {
   /** Row time in whole milliseconds. */
-  now(): number;
+  now(): RowTime;
   /** Milliseconds since this row time, for people: the time that the machine slept or was off is included. */
-  ageOf(time: number): number;
+  ageOf(time: RowTime): number;
 }
 
 interface EvenTime {
@@ -41,18 +42,18 @@ export function createRowClock(machine: Runtime, metadata: Needs, boot: string):
   const isKnown = known?.boot === boot;
   const latest = settings.get("latest");
   const begin = latest === undefined ? machine.wallClock() : Number(latest) + KEPT_MS;
-  const offset = isKnown ? known.offset : begin - machine.elapsed();
-  const now = () => Math.floor(machine.elapsed() + offset);
+  const offset = isKnown ? known.offset : begin - millisecondsOf(machine.elapsed());
+  const now = () => rowTime(Math.floor(millisecondsOf(machine.elapsed()) + offset));
   const pauses = createClockGaps(machine, settings, isKnown, now());
   const runtime: RowClockRuntime = {
     ...machine,
     now,
-    ageOf: (time) => Math.max(0, now() - time) + pauses.since(time),
+    ageOf: (time) => Math.max(0, minus(now(), time)) + pauses.since(time),
   };
   metadata.beforeCommit(() => {
     const at = now();
     pauses.note(at);
-    if (at - settings.getNumber("latest") >= KEPT_MS) settings.set("latest", String(at));
+    if (millisecondsOf(at) - settings.getNumber("latest") >= KEPT_MS) settings.set("latest", String(at));
   });
   return {
     runtime,

@@ -1,4 +1,5 @@
 /** Waits until the gateway has everything that was changed before now, and says what it cannot have. */
+import { type ElapsedTime, minus, type RowTime } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { DetachedFileRow } from "../../metadata/detached-files.ts";
 import type { InodeId, NodeRowId } from "../../metadata/ids.ts";
@@ -10,8 +11,8 @@ import type { Step, Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import type { Outgoing, WriteBack } from "../upload/index.ts";
 import { itemOf, pausedKinds } from "./queue-list.ts";
+import { WAIT_LOOK_MS } from "./until-remote.ts";
 
-const LOOK_MS = 250;
 /** Between two reports of progress, except the last. */
 const REPORT_MS = 100;
 /** Rows made due at each look although they could wait longer. */
@@ -69,17 +70,17 @@ async function drainAll(
   runtime.step("drain: begun");
   const withSnapshot = new Set<InodeId>();
   let settled = false;
-  let reportedAt = Number.NEGATIVE_INFINITY;
-  let expeditedAt = Number.NEGATIVE_INFINITY;
-  let leftBefore = Number.POSITIVE_INFINITY;
+  let reportedAt: ElapsedTime | undefined;
+  let expeditedAt: ElapsedTime | undefined;
+  let leftBefore: number | undefined;
   let movedAt = runtime.elapsed();
   let doneAt = movedAt;
-  let seenBefore = "";
+  let seenBefore: string | undefined;
   let seenAt = movedAt;
   for (;;) {
     // Not at each progress: a refusal is progress too.
-    const pause = Math.min(EXPEDITE_MAX_MS, Math.max(LOOK_MS, runtime.elapsed() - doneAt));
-    if (runtime.elapsed() - expeditedAt >= pause) {
+    const pause = Math.min(EXPEDITE_MAX_MS, Math.max(WAIT_LOOK_MS, minus(runtime.elapsed(), doneAt)));
+    if (expeditedAt === undefined || minus(runtime.elapsed(), expeditedAt) >= pause) {
       expeditedAt = runtime.elapsed();
       metadata.nodes.expedite(runtime.now(), EXPEDITED_ROWS);
       activity.wake();
@@ -94,14 +95,15 @@ async function drainAll(
     if (left !== leftBefore || isUnderWay(context, writeBack)) movedAt = runtime.elapsed();
     leftBefore = left;
     const isRefused = parked > 0 || context.readOnly.why !== undefined || pausedKinds(context).length > 0;
-    const isStuck = left > 0 && (left === parked || (isRefused && runtime.elapsed() - movedAt >= STALLED_MS));
-    if (isDone || isStuck || runtime.elapsed() - reportedAt >= REPORT_MS) {
+    const isStuck = left > 0 && (left === parked || (isRefused && minus(runtime.elapsed(), movedAt) >= STALLED_MS));
+    const isReportDue = reportedAt === undefined || minus(runtime.elapsed(), reportedAt) >= REPORT_MS;
+    if (isDone || isStuck || isReportDue) {
       reportedAt = runtime.elapsed();
       const bytesSent = writeBack.bytesSent - sentBefore;
       const seen = `${left} ${parked} ${bytesSent}`;
       if (seen !== seenBefore) seenAt = runtime.elapsed();
       seenBefore = seen;
-      const isQuiet = runtime.elapsed() - seenAt >= QUIET_MS;
+      const isQuiet = minus(runtime.elapsed(), seenAt) >= QUIET_MS;
       const stuck =
         left > 0
           ? whatIsStuck(context, writeBack, start, parked, isQuiet)
@@ -126,7 +128,7 @@ async function drainAll(
     const limit = new AbortController();
     const stop = () => limit.abort();
     options.signal.addEventListener("abort", stop, { once: true });
-    const look = sleep(runtime, LOOK_MS, limit.signal);
+    const look = sleep(runtime, WAIT_LOOK_MS, limit.signal);
     await (left > FEW ? look : Promise.race([activity.nextProgress(limit.signal), look]));
     limit.abort();
     options.signal.removeEventListener("abort", stop);
@@ -149,7 +151,7 @@ function isUnderWay(context: Rows & LocalFiles & Remote & Outgoing, writeBack: W
 function whatIsStuck(
   context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
   writeBack: WriteBack,
-  start: number,
+  start: RowTime,
   parked: number,
   isQuiet: boolean,
 ): string | undefined {
@@ -176,7 +178,7 @@ function line(
  * Counts rows that wait only because of writes after their snapshot in this drain: the snapshot has arrived, and the
  * file is still open for writing.
  */
-function countAfterSnapshot(context: Rows & LocalFiles & Sync, start: number): number {
+function countAfterSnapshot(context: Rows & LocalFiles & Sync, start: RowTime): number {
   const { metadata, cacheFiles } = context;
   const rows = new Set<NodeRowId>();
   for (const cacheFile of cacheFiles.values()) {
@@ -189,7 +191,7 @@ function countAfterSnapshot(context: Rows & LocalFiles & Sync, start: number): n
   return rows.size;
 }
 
-function isAfterSnapshot(context: Rows & LocalFiles & Sync, row: NodeRow, inode: InodeId, start: number): boolean {
+function isAfterSnapshot(context: Rows & LocalFiles & Sync, row: NodeRow, inode: InodeId, start: RowTime): boolean {
   const { metadata, lastSnapshots } = context;
   if (row.dirtySince === null || row.dirtySince > start || row.parked !== null || row.nodeId === null) return false;
   if (metadata.attempts.openOf(row.id) !== undefined) return false;
@@ -214,7 +216,7 @@ function inodeOf(context: Rows, row: NodeRow) {
  */
 async function snapshotOpenFiles(
   context: Rows & LocalFiles & Host & Tree & Sync & Outgoing,
-  start: number,
+  start: RowTime,
   done: Set<InodeId>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -237,7 +239,7 @@ async function snapshotOpenFiles(
 function isSent(
   { metadata, lastSnapshots, nodeRows }: Rows & LocalFiles & Tree,
   inode: InodeId,
-  start: number,
+  start: RowTime,
 ): boolean {
   const snapshot = lastSnapshots.get(inode);
   if (snapshot === undefined || snapshot.at < start) return false;
@@ -250,7 +252,7 @@ function isSent(
 }
 
 /** Detached files written before the drain began and without a snapshot since. They have no row yet. */
-function unnamedOf({ metadata }: Rows, start: number): DetachedFileRow[] {
+function unnamedOf({ metadata }: Rows, start: RowTime): DetachedFileRow[] {
   const isUnsent = ({ inode, dirtySince }: DetachedFileRow) =>
     dirtySince !== null && dirtySince <= start && metadata.inodes.get(inode)?.content === "dirty";
   return metadata.detachedFiles.all().filter(isUnsent);
@@ -290,7 +292,7 @@ export async function isSettled(context: Rows & Remote & Sync, signal: AbortSign
 function describe(
   context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
   writeBack: WriteBack,
-  start: number,
+  start: RowTime,
   count: number,
 ): string[] {
   if (count === 0) return ["the gateway's index does not show everything yet"];
@@ -303,7 +305,7 @@ function describe(
 }
 
 /** The first rows changed before the drain began that the gateway does not have: the parked ones, then the oldest. */
-function unsent(context: Rows & LocalFiles & Sync, start: number): NodeRow[] {
+function unsent(context: Rows & LocalFiles & Sync, start: RowTime): NodeRow[] {
   const { nodes } = context.metadata;
   const isUnsent = (row: NodeRow) => {
     const inode = inodeOf(context, row);
@@ -315,5 +317,7 @@ function unsent(context: Rows & LocalFiles & Sync, start: number): NodeRow[] {
   };
   const parked = nodes.parked(LEFT_LINES);
   const others = nodes.dirty(LEFT_LINES * 2 + context.cacheFiles.size).filter((row) => row.parked === null);
-  return [...parked, ...others].filter((row) => (row.dirtySince ?? 0) <= start && isUnsent(row)).slice(0, LEFT_LINES);
+  return [...parked, ...others]
+    .filter((row) => (row.dirtySince === null || row.dirtySince <= start) && isUnsent(row))
+    .slice(0, LEFT_LINES);
 }

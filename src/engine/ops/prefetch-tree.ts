@@ -7,6 +7,7 @@
  * It only lists, by the flow that programs wait for, so what a program looks into joins the list that is under way. A crash
  * loses nothing: a folder whose list did not end is still unknown.
  */
+import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { After, InodeId } from "../../metadata/ids.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
@@ -44,8 +45,8 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
   const stopped = new AbortController();
   /** The scan by inode has come to this folder. */
   let upTo: After<InodeId> = 0;
-  /** Visits until then were looked at. */
-  let visitsUpTo = Number.NEGATIVE_INFINITY;
+  /** Visits until then were looked at. Undefined: none was. */
+  let visitsUpTo: ElapsedTime | undefined;
   /** Subfolders of visited folders, the next one last. */
   const preferred: InodeId[] = [];
   /** The lists that are under way. */
@@ -92,7 +93,8 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
   }
 
   function preferVisited(): void {
-    const visits = [...polled.visits].filter(([, { at }]) => at > visitsUpTo);
+    const before = visitsUpTo;
+    const visits = [...polled.visits].filter(([, { at }]) => before === undefined || at > before);
     visitsUpTo = runtime.elapsed();
     for (const [folder] of visits) {
       const below = metadata.entries.list(folder, 0, LOOKED_AT).map(({ inode }) => inode);
@@ -143,7 +145,7 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
     const begun = runtime.elapsed();
     await listAhead(context, folder, hasRoom);
     const hasFailed = metadata.inodes.get(folder)?.listed === null;
-    await sleep(runtime, hasFailed ? FAILED_MS : runtime.elapsed() - begun, stopped.signal);
+    await sleep(runtime, hasFailed ? FAILED_MS : minus(runtime.elapsed(), begun), stopped.signal);
     lists.delete(folder);
   }
 

@@ -1,4 +1,5 @@
 /** Lists the changes that wait to be sent, row by row, with the reason in words for people. Only reads. */
+import { minus, type RowTime } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -94,7 +95,7 @@ export async function* inSlices(
     after = rows.at(-1);
     const begun = runtime.elapsed();
     yield rows;
-    const took = runtime.elapsed() - begun;
+    const took = minus(runtime.elapsed(), begun);
     size =
       took > SLICE_MS ? Math.max(1, Math.floor(size / 2)) : took < SLICE_MS / 3 ? Math.min(SLICE, size + 10) : size;
     await sleep(runtime, 0);
@@ -108,21 +109,21 @@ export function itemOf(
   sent: number | undefined,
 ): QueueItem {
   const { metadata, runtime } = context;
-  const now = runtime.now();
   const attempt = metadata.attempts.openOf(row.id) ?? context.planner.exchangeOf(row);
   const step = context.planner.step(row);
   const error = row.parked ?? attempt?.lastError ?? undefined;
   const { state, why, at } = stateOf(context, row, attempt, step, sent !== undefined);
+  const waitMs = at === undefined ? 0 : minus(at, runtime.now());
   return {
     path: pathOfEntry(context, row),
     what: whatOf(context, row, attempt?.request ?? (step.do === "send" ? step.request : undefined)),
     state,
-    why: at !== undefined && at > now ? `${why} (in ${((at - now) / 1000).toFixed(1)} s)` : why,
+    why: waitMs > 0 ? `${why} (in ${(waitMs / 1000).toFixed(1)} s)` : why,
     bytes: bytesOf(context, row),
     bytesSent: sent ?? 0,
     tries: attempt?.tries ?? 0,
     ageMs: row.dirtySince === null ? 0 : runtime.ageOf(row.dirtySince),
-    ...(at !== undefined && at > now ? { nextTryMs: at - now } : {}),
+    ...(waitMs > 0 ? { nextTryMs: waitMs } : {}),
     ...(error === undefined ? {} : { error }),
   };
 }
@@ -130,8 +131,8 @@ export function itemOf(
 interface State {
   readonly state: QueueItem["state"];
   readonly why: string;
-  /** The time of the next try, in row time. */
-  readonly at?: number;
+  /** The time of the next try. */
+  readonly at?: RowTime;
 }
 
 const WAITING: Readonly<Record<Exclude<Extract<Step, { do: "wait" }>["for"], "scope">, string>> = {
@@ -182,7 +183,7 @@ function stateOf(
   const snapshot =
     attempt === undefined && inode !== undefined ? context.fileState.snapshotsUnderWay.get(inode.id) : undefined;
   if (snapshot !== undefined) {
-    const seconds = ((runtime.elapsed() - snapshot.since) / 1000).toFixed(1);
+    const seconds = (minus(runtime.elapsed(), snapshot.since) / 1000).toFixed(1);
     return { state: "due", why: `its content is being ${snapshot.what} before it is sent, for ${seconds} s` };
   }
   const at = attempt?.nextAt ?? row.due ?? runtime.now();

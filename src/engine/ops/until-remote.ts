@@ -2,6 +2,7 @@
  * `durability remote`: close and fsync wait until the gateway has the content. If it does not get it, they fail with
  * the reason.
  */
+import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
@@ -15,7 +16,7 @@ import type { Outgoing } from "../upload/index.ts";
 import { itemOf } from "./queue-list.ts";
 
 /** Between two looks, when a snapshot met a write or when nothing announces what is waited for. */
-const LOOK_MS = 250;
+export const WAIT_LOOK_MS = 250;
 /**
  * Nothing of the file is being sent for so long: what it waits for may never come (say, its folder is refused). The
  * call fails, and the file is sent when it can be.
@@ -49,7 +50,7 @@ async function untilItHas(
   signal: AbortSignal,
 ): Promise<void> {
   const { metadata, runtime, network, activity } = context;
-  let offlineSince: number | undefined;
+  let offlineSince: ElapsedTime | undefined;
   let expedited: number | undefined;
   let stoodMs = 0;
   for (;;) {
@@ -63,7 +64,7 @@ async function untilItHas(
     refuse(context, rows);
 
     offlineSince = network.isOnline ? undefined : (offlineSince ?? runtime.elapsed());
-    if (offlineSince !== undefined && runtime.elapsed() - offlineSince >= OFFLINE_PATIENCE_MS) {
+    if (offlineSince !== undefined && minus(runtime.elapsed(), offlineSince) >= OFFLINE_PATIENCE_MS) {
       throw new FsError("EIO", "the gateway does not answer");
     }
     const isBusy = (await snapshot(context, inode, signal)) === "busy";
@@ -78,12 +79,12 @@ async function untilItHas(
     const stop = () => limit.abort();
     signal.addEventListener("abort", stop, { once: true });
     await Promise.race([
-      isBusy ? sleep(runtime, LOOK_MS, limit.signal) : activity.nextProgress(limit.signal),
-      sleep(runtime, LOOK_MS, limit.signal),
+      isBusy ? sleep(runtime, WAIT_LOOK_MS, limit.signal) : activity.nextProgress(limit.signal),
+      sleep(runtime, WAIT_LOOK_MS, limit.signal),
     ]);
     limit.abort();
     signal.removeEventListener("abort", stop);
-    stoodMs = rows.some(({ id }) => metadata.attempts.openOf(id)) ? 0 : stoodMs + runtime.elapsed() - before;
+    stoodMs = rows.some(({ id }) => metadata.attempts.openOf(id)) ? 0 : stoodMs + minus(runtime.elapsed(), before);
   }
 }
 

@@ -9,8 +9,10 @@ import { OPERATIONS } from "../../contract/operations.ts";
 import type { JournalEntry, Node } from "../../contract/resources.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
 import { backoff } from "../../lib/backoff.ts";
+import { minus, plus } from "../../lib/clocks.ts";
 import { inStep, sleep } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
+import { isAfterBase } from "../../metadata/nodes.ts";
 import type { Reread } from "../../metadata/rereads.ts";
 import { FsError } from "../api/index.ts";
 import {
@@ -33,8 +35,8 @@ const PAGE = 500;
 export const READERS = 8;
 /** Nodes read again in one round. */
 const REREADS = 1000;
-/** A node that could not be read waits at least so long, so that the others get their turn. */
-const FAILED_MS = 10_000;
+/** A node that could not be read, or a list without an answer, waits so long: all others get their turn. */
+export const UNREAD_MS = 10_000;
 /** Between two questions for the index watermark, where no listing tells it. */
 const INDEX_MS = 20_000;
 /** Between requests to a gateway that does not answer. The first comes soon: perhaps only one connection broke. */
@@ -109,7 +111,7 @@ export function createLoop(
         }
       }
       // A slow gateway is left alone for as long as its answers took.
-      const took = Math.min(runtime.elapsed() - begun, LONG_ROUND_MS);
+      const took = Math.min(minus(runtime.elapsed(), begun), LONG_ROUND_MS);
       inVain = network.isOnline ? 0 : inVain + 1;
       const rest = network.isOnline ? inStep(runtime, settings.pollMs) : backoff(OFFLINE_PAUSES, inVain);
       await pause(Math.max(rest, took), isWell);
@@ -208,7 +210,7 @@ export function createLoop(
   async function passIndex(): Promise<void> {
     const { metadata } = context;
     const { settings: known, tombstones } = metadata;
-    if (runtime.elapsed() - askedAt < INDEX_MS) return;
+    if (minus(runtime.elapsed(), askedAt) < INDEX_MS) return;
     askedAt = runtime.elapsed();
     const isBehind = known.getNumber("indexed") < known.getNumber("written");
     if (!isBehind && !tombstones.isAnyUpTo(known.getNumber("cursor"))) return;
@@ -348,7 +350,7 @@ function isNews(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
   if (own !== undefined) return own.state === "abandoned" || isAwaited(own, entry.nodeId);
   const row = metadata.nodes.ofNodeId(entry.nodeId);
   if (row === undefined) return metadata.arrivals.get(entry.nodeId) !== undefined || isWanted(context, entry);
-  return entry.revision > (row.base?.revision ?? -1);
+  return isAfterBase(row, entry.revision);
 }
 
 /** A node without a row matters when its folder's listing is, or is becoming, complete without it. */
@@ -468,7 +470,7 @@ async function refreshOne(context: Rows & Host & Sync, reread: Reread, signal: A
       log.warn({ err: error, nodeId: reread.nodeId }, "the gateway does not tell of a node");
       return;
     }
-    metadata.rereads.postpone(reread, runtime.now() + FAILED_MS);
+    metadata.rereads.postpone(reread, plus(runtime.now(), UNREAD_MS));
     throw error;
   }
 }

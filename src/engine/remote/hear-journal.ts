@@ -5,6 +5,7 @@
  * here (rollback-recovery.ts). Unsent changes stay unsent. Nothing that a program did is ever undone.
  */
 import type { JournalEntry } from "../../contract/resources.ts";
+import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -29,10 +30,10 @@ export function createHearing(
   const { client, metadata, runtime, settings, network, fresh, workspace, log } = context;
   const past = createHistoryCheck(context, stream);
   const lost = createRollbackRecovery(context);
-  /** The last question for a page. `isOpen`: the stream was open by then. */
-  let asked = { at: Number.NEGATIVE_INFINITY, isOpen: false };
+  /** The last question for a page. `isOpen`: the stream was open by then. Undefined: there was none. */
+  let asked: { readonly at: ElapsedTime; readonly isOpen: boolean } | undefined;
   /** Since when the oldest streamed entry waits for the answer to our own request. */
-  let heldSince: number | undefined;
+  let heldSince: ElapsedTime | undefined;
 
   /** True when there is more to apply. */
   async function followStream(signal: AbortSignal): Promise<boolean> {
@@ -40,7 +41,7 @@ export function createHearing(
     const late = stream.late.slice(0, BATCH);
     if (late.length > 0) await follow(context, late, cursor, signal);
     stream.appliedLate(late.length);
-    const isOverdue = heldSince !== undefined && runtime.elapsed() - heldSince >= settings.pollMs;
+    const isOverdue = heldSince !== undefined && minus(runtime.elapsed(), heldSince) >= settings.pollMs;
     const came = stream.entries.slice(0, BATCH);
     const ready = isOverdue ? came.length : countReady(context, came);
     heldSince = ready < came.length ? (heldSince ?? runtime.elapsed()) : undefined;
@@ -53,10 +54,10 @@ export function createHearing(
 
   function isPageNeeded(): boolean {
     if (network.pauseMs("readJournal") > 0) return false;
-    if (!stream.isOpen || !asked.isOpen || !network.isOnline || !fresh.isLive()) return true;
+    if (!stream.isOpen || asked?.isOpen !== true || !network.isOnline || !fresh.isLive()) return true;
     // An open stream does not tell whether the token is good again, and all sending waits for that.
     if (network.loginNeeded !== undefined) return true;
-    if (runtime.elapsed() - asked.at >= PAGES_MS) return true;
+    if (minus(runtime.elapsed(), asked.at) >= PAGES_MS) return true;
     return metadata.settings.getNumber("written") > metadata.settings.getNumber("cursor");
   }
 

@@ -7,12 +7,12 @@
 import { RemoteError } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { Node } from "../../contract/resources.ts";
+import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import { type Host, hasVersion, type Kernel, type Remote, type Rows } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { JournalStream } from "./journal-stream.ts";
+import { NOT_FOUND_MS } from "./listing.ts";
 
-/** An id may answer 404 for so long after its node was made. */
-const NEW_MS = 30_000;
 const PAGE = 500;
 /**
  * After so long the journal has told of a removal. It must be shorter than the time after which a node that answers 404
@@ -48,11 +48,11 @@ export function createHistoryCheck(
   /** The connection to which the variables below belong. What held before a gap need not hold after it. */
   let by = connection();
   /** An acknowledged position that the journal has not reached, and since when that is so. */
-  let awaited: { readonly position: number; readonly since: number } | undefined;
+  let awaited: { readonly position: number; readonly since: ElapsedTime } | undefined;
   /** Since when the id of an acknowledged change answers 404. */
-  let absentSince: number | undefined;
+  let absentSince: ElapsedTime | undefined;
   /** Since when the gateway fails to tell of an acknowledged change. */
-  let unconfirmedSince: number | undefined;
+  let unconfirmedSince: ElapsedTime | undefined;
   history.countsBy(connection);
 
   function beginAnew(at: number): void {
@@ -68,7 +68,7 @@ export function createHistoryCheck(
     const [cursor, written] = [settings.getNumber("cursor"), settings.getNumber("written")];
     if (awaited !== undefined && cursor >= awaited.position) awaited = undefined;
     if (cursor < written) awaited ??= { position: written, since: runtime.elapsed() };
-    return awaited === undefined ? 0 : runtime.elapsed() - awaited.since;
+    return awaited === undefined ? 0 : minus(runtime.elapsed(), awaited.since);
   }
 
   /** The node was not removed since, as far as is known. */
@@ -86,7 +86,7 @@ export function createHistoryCheck(
     } catch (error) {
       if (!context.nodeReader.isUntellable(error)) throw error;
       unconfirmedSince ??= runtime.elapsed();
-      if (runtime.elapsed() - unconfirmedSince < SETTLE_MS) throw error;
+      if (minus(runtime.elapsed(), unconfirmedSince) < SETTLE_MS) throw error;
       return "hidden";
     }
   }
@@ -121,7 +121,7 @@ export function createHistoryCheck(
     const isAllTold = await readAhead(absent, signal);
     if (absent.size === 0) return true;
     absentSince ??= runtime.elapsed();
-    return runtime.elapsed() - absentSince < (isAllTold ? NEW_MS : LATE_MS) ? undefined : false;
+    return minus(runtime.elapsed(), absentSince) < (isAllTold ? NOT_FOUND_MS : LATE_MS) ? undefined : false;
   }
 
   /**

@@ -6,6 +6,7 @@
 import { hasNoStream } from "../../client/errors.ts";
 import type { JournalEntry } from "../../contract/resources.ts";
 import { backoff } from "../../lib/backoff.ts";
+import { minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { Host, Kernel, Remote, Rows } from "../core/index.ts";
 
@@ -141,7 +142,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
         // The pages will tell whether the gateway can be reached.
       }
       if (connection.signal.aborted && !stopped.signal.aborted) continue;
-      const isLasting = runtime.elapsed() - begun >= LASTING_MS;
+      const isLasting = minus(runtime.elapsed(), begun) >= LASTING_MS;
       if (isLasting) breaks = 1;
       await sleep(runtime, backoff(PAUSES, breaks, runtime), stopped.signal);
       if (network.isOnline && !isLasting) breaks += 1;

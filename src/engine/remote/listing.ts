@@ -6,6 +6,7 @@
 import { RemoteError } from "../../client/errors.ts";
 import type { JournalEntry, JournalPage, NodePage } from "../../contract/resources.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
+import { minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { StillAwaited } from "../../lib/single-flight.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -34,8 +35,8 @@ const SLICE = 200;
  * More pages in a row than this without anything new: the list has no end.
  */
 const IDLE_MAX = 5;
-/** A gateway, or one of several behind one name, may not find a node for a moment. */
-const GONE_MS = 30_000;
+/** A gateway, or one of several behind one name, may not find the id of a node for so long, say of a new one. */
+export const NOT_FOUND_MS = 30_000;
 
 /**
  * Resolves when every name of the folder is known. Rejects with an FsError: EINTR when the signal aborts (the list goes
@@ -306,7 +307,7 @@ async function confirmWaiting(
 function isLongGone({ metadata, client, runtime }: Rows & Remote & Host, { nodeId, dirtySince }: NodeRow): boolean {
   if (client.features.isFull || nodeId === null || dirtySince !== null) return false;
   const since = metadata.rereads.missingSince(nodeId);
-  return since !== undefined && runtime.now() - since >= GONE_MS;
+  return since !== undefined && minus(runtime.now(), since) >= NOT_FOUND_MS;
 }
 
 /**

@@ -4,9 +4,10 @@
  * gap, no rename cycle and no conflict. Never waits.
  */
 import type { Node } from "../../contract/resources.ts";
+import { plus } from "../../lib/clocks.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import { type NodeRow, revisionOf } from "../../metadata/nodes.ts";
+import { isAfterBase, isAfterSeen, type NodeRow } from "../../metadata/nodes.ts";
 import type { Host, Rows } from "../core/index.ts";
 import type { Source, Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -47,10 +48,10 @@ function note(context: Rows & Host & Sync, told: Node, source: Source): NodeRow 
   const row = metadata.nodes.ofNodeId(told.id);
   if (row === undefined || (told.lastKey !== null && metadata.attempts.ofKey(told.lastKey) !== undefined)) return;
   const node = context.observer.withRevision(told, source);
-  if (node.revision <= (row.base?.revision ?? -1) || node.revision <= revisionOf(row.seen)) return;
+  if (node === undefined || !isAfterBase(row, node.revision) || !isAfterSeen(row, node.revision)) return;
   if (context.observer.keyOfContent(row, node) !== undefined) return;
   const now = context.runtime.now();
-  return metadata.nodes.update(row.id, { seen: { node }, seenAt: now, due: row.due ?? now + UNOBSERVED_MS });
+  return metadata.nodes.update(row.id, { seen: { node }, seenAt: now, due: row.due ?? plus(now, UNOBSERVED_MS) });
 }
 
 /** The node moved to a folder that is known. Moves to other places are found when the node is observed. */

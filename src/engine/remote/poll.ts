@@ -3,6 +3,7 @@
  * visited lately come first, all others in turn. What a list shows is judged as always (observe.ts); this only decides
  * which folder is next.
  */
+import { type ElapsedTime, minus, plus } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
@@ -19,7 +20,7 @@ const VISITS_MAX = 1_000;
 /** A program looked into the folder. */
 export function visitFolder({ polled, runtime }: Remote & Host, folder: InodeId): void {
   const { visits } = polled;
-  const polledAt = visits.get(folder)?.polledAt ?? Number.NEGATIVE_INFINITY;
+  const polledAt = visits.get(folder)?.polledAt;
   visits.delete(folder);
   visits.set(folder, { at: runtime.elapsed(), polledAt });
   const [oldest] = visits.keys();
@@ -48,11 +49,17 @@ export async function pollFolders(
   return false;
 }
 
+/** What was never listed comes first. */
+function inOrder(a: ElapsedTime | undefined, b: ElapsedTime | undefined): number {
+  if (a === undefined || b === undefined) return Number(a !== undefined) - Number(b !== undefined);
+  return minus(a, b);
+}
+
 function nextFolders({ metadata, polled, runtime }: Rows & Remote & Host): Set<InodeId> {
-  const since = runtime.elapsed() - VISIT_MS;
+  const since = plus(runtime.elapsed(), -VISIT_MS);
   for (const [folder, { at }] of polled.visits) if (at < since) polled.visits.delete(folder);
   const visited = [...polled.visits]
-    .sort(([, a], [, b]) => a.polledAt - b.polledAt)
+    .sort(([, a], [, b]) => inOrder(a.polledAt, b.polledAt))
     .slice(0, VISITED)
     .map(([folder]) => folder);
   const folders = new Set(visited);

@@ -4,17 +4,17 @@
  * answer.
  */
 import { RemoteError } from "../../client/errors.ts";
+import { plus } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
+import { UNREAD_MS } from "./follow.ts";
 import { relistFolder } from "./listing.ts";
 
 /** A folder that could not or may not be listed waits so long. */
 const FAILED_MS = 60_000;
-/** The same when the gateway did not answer, so that everything else that is asked of it gets its turn. */
-const UNANSWERED_MS = 10_000;
 
 /**
  * Lists the marked folders. After an interruption, also by a crash, it goes on with the rest. Rejects when the gateway
@@ -29,7 +29,7 @@ export async function listMarked(
     const relist = metadata.relists.next(runtime.now());
     if (relist === undefined || signal.aborted || network.pauseMs("listNodes") > 0) return;
     const isOlder = listings.isRunning(relist.folder);
-    const postpone = (milliseconds: number) => metadata.relists.postpone(relist, runtime.now() + milliseconds);
+    const postpone = (milliseconds: number) => metadata.relists.postpone(relist, plus(runtime.now(), milliseconds));
     try {
       const isListed = await relistKnown(context, relist.folder, signal);
       if (signal.aborted) return;
@@ -37,7 +37,7 @@ export async function listMarked(
       if (isListed) metadata.relists.done(relist);
       else postpone(FAILED_MS);
     } catch (error) {
-      postpone(UNANSWERED_MS);
+      postpone(UNREAD_MS);
       throw error;
     }
   }

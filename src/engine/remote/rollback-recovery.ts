@@ -6,7 +6,7 @@
  */
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
-import { formatRanges, NO_RANGES } from "../../lib/ranges.ts";
+import { NO_RANGES } from "../../lib/ranges.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { After, InodeId, KernelNodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
@@ -142,10 +142,9 @@ function keep(
     const ofNothing = { originNode: null, originVersion: null };
     const changed = { content: "dirty", changes: inode.changes + 1, hash: null, synced: null } as const;
     const kept = metadata.inodes.update(id, { ...changed, ...ofNothing });
-    metadata.cacheFiles.update(lineage, { ...ofNothing, originHash: null, unproven: formatRanges(NO_RANGES) });
+    metadata.cacheFiles.update(lineage, { ...ofNothing, originHash: null, unproven: NO_RANGES });
     // A change made here keeps its age, so that a drain under way does not end without it.
-    for (const row of context.nodeRows.ofInode(id))
-      context.queue.setNodeDirty(row, row.changedAt === 0 ? null : row.changedAt);
+    for (const row of context.nodeRows.ofInode(id)) context.queue.setNodeDirty(row, row.changedAt);
     metadata.afterCommit(() => {
       // A write of programs to the open file now goes to changed content, and no check may compare that with the lost
       // version.

@@ -2,7 +2,7 @@
  * After a crash, before anything is served, this looks at every file that was open for writing; after the machine went
  * down, at every file without a snapshot of its content. Clean files are not read.
  */
-import { clipRanges, formatRanges, NO_RANGES, parseRanges } from "../../lib/ranges.ts";
+import { clipRanges, NO_RANGES } from "../../lib/ranges.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { compareTimes, formatTime } from "../../lib/time.ts";
 import type { CacheFileRow } from "../../metadata/cache-files.ts";
@@ -97,14 +97,13 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
     }
     if (inode.hash !== null && (await context.cacheFiles.isStill(inode, inode.hash))) return;
     const stat = await runtime.files.stat(paths.cacheFile(inode.lineage));
-    const missing = parseRanges(row.missing);
+    const { missing, unproven = NO_RANGES } = row;
     metadata.transaction(() => {
-      const clipped = (ranges: string) => formatRanges(clipRanges(parseRanges(ranges) ?? NO_RANGES, stat.size));
       metadata.cacheFiles.update(inode.lineage, {
         size: stat.size,
         bytes: stat.allocated,
-        missing: missing === undefined ? row.missing : clipped(row.missing),
-        unproven: clipped(row.unproven),
+        ...(missing === undefined ? {} : { missing: clipRanges(missing, stat.size) }),
+        unproven: clipRanges(unproven, stat.size),
       });
       // The file's time is newer only if a writer did not close it. Otherwise the row's time counts.
       const known = context.fileTimes.mtimeOf(inode);

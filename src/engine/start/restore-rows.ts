@@ -9,15 +9,7 @@
 import { z } from "zod";
 import type { DirtyLogContent, Written } from "../../content/dirty-log.ts";
 import type { FileStat } from "../../lib/files.ts";
-import {
-  addRange,
-  clipRanges,
-  formatRanges,
-  intersectRanges,
-  NO_RANGES,
-  parseRanges,
-  type Ranges,
-} from "../../lib/ranges.ts";
+import { addRange, clipRanges, intersectRanges, NO_RANGES, type Ranges } from "../../lib/ranges.ts";
 import { formatTime } from "../../lib/time.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { Entry } from "../../metadata/entries.ts";
@@ -60,7 +52,7 @@ export async function bringBack(context: Needs["context"], needsCheck: boolean):
   for (const word of list.written.values()) if (files.has(word.lineage)) await bringFile(needs, word);
   for (const lineage of files) if (!list.written.has(lineage)) await judgeUnconfirmed(needs, lineage);
   forgetDone(needs);
-  metadata.settings.set("restored", "");
+  metadata.settings.clear("restored");
   log.warn({ why, files: context.restored.files }, "the rows are as new as the files again");
   return true;
 }
@@ -77,13 +69,13 @@ interface Needs {
 }
 
 function noteIn({ settings }: Rows["metadata"]): z.infer<typeof note> | undefined {
-  const text = settings.get("restored") ?? "";
-  return text === "" ? undefined : note.parse(JSON.parse(text));
+  const text = settings.get("restored");
+  return text === undefined ? undefined : note.parse(JSON.parse(text));
 }
 
 /** The mount before this one did not end in an orderly way. */
 function wasBrokenOff({ settings }: Rows["metadata"]): boolean {
-  return (settings.get("boot") ?? "") !== "";
+  return settings.get("boot") !== undefined;
 }
 
 /** Something in the list happened after everything that the rows know of. A line is written after its rows. */
@@ -130,7 +122,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   // A change has only one line: where bytes were missing, its program may have written more since.
   const isFuller = word.missingFrom !== undefined && inode.content === "dirty" && !isWhole(row);
   if (!isNews && !isFuller) return;
-  const recorded = isNews || row === undefined ? undefined : parseRanges(row.missing);
+  const recorded = isNews || row === undefined ? undefined : row.missing;
   metadata.transaction(() => {
     const stillMissing = recorded === undefined ? missing : intersectRanges(missing, recorded);
     becomesChanged(needs, inode, word, stat, stillMissing);
@@ -169,8 +161,8 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
     originSize: word.size ?? 0,
     size: stat.size,
     bytes: stat.allocated,
-    missing: formatRanges(missing),
-    unproven: formatRanges(originHash === null ? NO_RANGES : clipRanges(missing, word.size ?? 0)),
+    missing,
+    unproven: originHash === null ? NO_RANGES : clipRanges(missing, word.size ?? 0),
     usedAt: runtime.now(),
   };
   if (metadata.cacheFiles.get(word.lineage) === undefined)

@@ -4,6 +4,7 @@
  */
 import { RemoteError } from "../../client/errors.ts";
 import { backoff } from "../../lib/backoff.ts";
+import { minus } from "../../lib/clocks.ts";
 import { type Clock, sleep } from "../../lib/runtime.ts";
 
 export interface RetryBudget {
@@ -50,7 +51,7 @@ export async function retryAtStart<T>(clock: Waits, patience: RetryBudget, ask: 
       if (!(error instanceof RemoteError) || !isPassing(error)) throw error;
       if (patience.givesUpUnheard && error.code === "offline" && error.details.isUnsent) throw error;
       // Waiting for a gateway that stayed silent has used up time too.
-      const spent = error.code === "silent" ? Math.max(waited, clock.elapsed() - start) : waited;
+      const spent = error.code === "silent" ? Math.max(waited, minus(clock.elapsed(), start)) : waited;
       if (spent >= limit) throw error;
       if (waited === 0 && patience.limitMs > MOMENT_MS) patience.onWait?.(error);
       const pause = Math.max(backoff(PAUSES, tries), Math.min(error.details.retryAfterMs ?? 0, limit - spent));

@@ -56,7 +56,7 @@ import {
   type Incoming,
   withReplays,
 } from "../remote/index.ts";
-import { createQuota, createSync, NO_BOOT, type Sync } from "../sync/index.ts";
+import { createQuota, createSync, type Sync } from "../sync/index.ts";
 import { createTree, type Tree } from "../tree/index.ts";
 import { createOutgoing, createWriteBack, type Outgoing } from "../upload/index.ts";
 import { countHandles, NO_ACCOUNTS, NO_FAST_PATH, NO_PASSTHROUGH } from "./absent.ts";
@@ -197,7 +197,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     get quota() {
       return quota;
     },
-    unsent: { mostly: Number.POSITIVE_INFINITY },
+    unsent: { mostly: undefined },
     metadata,
     client,
     runtime,
@@ -389,7 +389,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
         context.detachedFiles.resolve();
         // All bytes are synced, by one call, before the rows say so.
         await runtime.files.syncDisk(paths.root);
-        if (disk.trouble !== "damaged") metadata.transaction(() => metadata.settings.set("boot", NO_BOOT));
+        if (disk.trouble !== "damaged") metadata.transaction(() => metadata.settings.clear("boot"));
         await options.syncRows();
         metadata.checkpoint();
       } catch (error) {
@@ -423,7 +423,8 @@ function beginMount(
   }
   transaction(() => {
     done.clear();
-    settings.set("mount", mount?.id ?? "");
+    if (mount === undefined) settings.clear("mount");
+    else settings.set("mount", mount.id);
   });
   return undefined;
 }

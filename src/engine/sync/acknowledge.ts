@@ -7,6 +7,7 @@ import type { RemoteError } from "../../client/errors.ts";
 import { sameValue } from "../../contract/attributes.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { Node } from "../../contract/resources.ts";
+import { minus, plus } from "../../lib/clocks.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import { baseOf, kindOf, type NodeRow, revisionOf, type Seen } from "../../metadata/nodes.ts";
@@ -21,7 +22,7 @@ import {
 } from "../core/index.ts";
 import { retryAfterOf } from "../host/index.ts";
 import type { Tree } from "../tree/index.ts";
-import { addTombstone, advance, leftPlace } from "./advance.ts";
+import { addTombstone, advance, LOOK_AGAIN_MS, leftPlace } from "./advance.ts";
 import { placeArrival } from "./arrival.ts";
 import { adoptVersion } from "./content-agreed.ts";
 import { afterWrite, isOnlyOurs, supersedeState, withRevision } from "./echo.ts";
@@ -36,12 +37,7 @@ import { requestRelist } from "./request-relist.ts";
 
 type Sent = Attempt<Request>;
 
-/**
- * A refusal that does not fit what is known here: the pause before the request is planned again, so that the node can
- * be read first.
- */
-const LOOK_AGAIN_MS = 1_000;
-/** The same pause after a refusal for want of room, or of a scope that only this request needs. */
+/** The pause before a request is planned again, after a refusal for want of room, or of a scope that only this request needs. */
 const LATER_MS = 10_000;
 
 /**
@@ -138,7 +134,7 @@ function isOfOtherRow({ metadata }: Rows, row: NodeRow, nodeId: string): boolean
   const stranger = metadata.nodes.ofNodeId(nodeId);
   if (row.entry !== null || stranger === undefined || stranger.id === row.id || stranger.entry === null) return false;
   const isChangedHere = stranger.dirtySince !== null || (stranger.base?.position ?? 0) > 0;
-  return isChangedHere || stranger.changedAt <= (row.leftAt ?? Number.POSITIVE_INFINITY);
+  return isChangedHere || stranger.changedAt === null || row.leftAt === null || stranger.changedAt <= row.leftAt;
 }
 
 /**
@@ -199,7 +195,7 @@ function otherHasMoved(
   }
   const revision = request.withRevision + 1;
   const base = { ...row.base, parent: request.withParent, name: request.withName, revision, position };
-  const isSeenOlder = revisionOf(row.seen) <= revision;
+  const isSeenOlder = row.seen === null || revisionOf(row.seen) <= revision;
   metadata.nodes.update(row.id, { base, seen: isSeenOlder ? null : row.seen });
   leftPlace(context, row);
   advance(context, row.id);
@@ -303,7 +299,8 @@ export function refused(
     const isOurs = node?.lastKey === attempt.key && !isOther;
     const mayBeOurs = !isOurs && node !== undefined && mayBeEarlierTry(context, attempt, error);
     // The refusal shows an old state, and not what is at the name now.
-    if (mayBeOurs && isStaleRead(context, withRevision(context, node, "others"))) {
+    const shown = mayBeOurs ? withRevision(context, node, "others") : undefined;
+    if (mayBeOurs && (shown === undefined || isStaleRead(context, shown))) {
       return { retry: true, afterMs: LOOK_AGAIN_MS };
     }
     if (isOurs || (mayBeOurs && isEarlierTry(context, row, attempt, node))) {
@@ -340,8 +337,8 @@ function takeFromTheWay(
   told: Node,
 ): boolean {
   const node = withRevision(context, told, "others");
-  if (isStaleRead(context, node)) return false;
-  context.metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });
+  if (node === undefined || isStaleRead(context, node)) return false;
+  context.metadata.nodes.update(row.id, { due: plus(context.runtime.now(), LOOK_AGAIN_MS) });
   return recognizeUnkeyed(context, node);
 }
 
@@ -403,7 +400,7 @@ function tellApart(
     // The plan makes the row wait now. If it does not, because the gateway counts otherwise than is known here, the
     // request at least is not repeated at once.
     context.quota.refused(error.details.excess);
-    context.metadata.nodes.update(row.id, { due: context.runtime.now() + LATER_MS });
+    context.metadata.nodes.update(row.id, { due: plus(context.runtime.now(), LATER_MS) });
   } else if (!isForbidden) {
     // A missing scope makes the plan wait, but only with rows that need the scope; a missing role makes it wait with
     // all changes. Any other refusal is about this node.
@@ -411,7 +408,7 @@ function tellApart(
   } else if (!scopesOf(request.do).some((needed) => needed === scope)) {
     // The plan does not know of this need: a role, the scope to read the node first, or a scope that this gateway wants
     // besides.
-    context.metadata.nodes.update(row.id, { due: context.runtime.now() + LATER_MS });
+    context.metadata.nodes.update(row.id, { due: plus(context.runtime.now(), LATER_MS) });
   }
 }
 
@@ -429,9 +426,9 @@ function lookAgainLater(context: Rows & Host, row: NodeRow, other?: string): voi
   for (const id of [row.nodeId, other]) {
     if (id == null) continue;
     rereads.add(id);
-    wait = Math.max(wait, now - (rereads.missingSince(id) ?? now));
+    wait = Math.max(wait, minus(now, rereads.missingSince(id) ?? now));
   }
-  nodes.update(row.id, { due: now + Math.min(wait, SETTLE_MS) });
+  nodes.update(row.id, { due: plus(now, Math.min(wait, SETTLE_MS)) });
 }
 
 function park(context: Rows & Host, row: NodeRow, error: RemoteError): void {
@@ -452,7 +449,7 @@ function nameIsTaken(context: Rows & LocalFiles & Remote & Uploads & Host & Tree
     // A known node is still there, or there again: it has to leave first, or there is news of it. A stale read shows a
     // node that is gone already.
     observeNode(context, node);
-    metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });
+    metadata.nodes.update(row.id, { due: plus(context.runtime.now(), LOOK_AGAIN_MS) });
     return;
   }
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);

@@ -2,6 +2,7 @@
  * Takes one node row as far towards agreement as is possible without network and without waiting. Asks the plan,
  * carries out the steps that happen on this disk, and returns the first step that needs more.
  */
+import { laterOf, millisecondsOf, minus, plus } from "../../lib/clocks.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
@@ -27,8 +28,8 @@ const STEPS_MAX = 20;
  */
 const RECHECK_MS = 10_000;
 const RECHECK_MAX_MS = 5 * 60_000;
-/** The gateway's answers do not fit together yet. The node is read again meanwhile. */
-const REFRESH_MS = 1_000;
+/** The gateway's answers do not fit the rows. The pause before the plan looks again: the node is read meanwhile. */
+export const LOOK_AGAIN_MS = 1_000;
 
 /** The rest of the work on a row after its local steps: `step` needs the network, a snapshot or time. */
 export interface Pending {
@@ -95,7 +96,7 @@ function advanceOne(
         if (step.for === "name") context.names.askForUndeletable(row);
         if (step.for === "quota") context.quota.holds();
         if (step.for === "look") lookAndAdvance(context, row);
-        const due = context.runtime.now() + recheckAfter(context, row, step);
+        const due = plus(context.runtime.now(), recheckAfter(context, row, step));
         return { row: metadata.nodes.update(id, { due }), step };
       }
       case "send":
@@ -131,14 +132,17 @@ function lookAndAdvance(context: Rows & LocalFiles & Remote & Uploads & Host & T
  */
 function recheckAfter({ runtime }: Host, row: NodeRow, { for: reason }: Extract<Step, { do: "wait" }>): number {
   if (reason === "writer" || reason === "look" || reason === "answer") return RECHECK_MS;
-  const waited = runtime.now() - Math.max(row.changedAt, row.seenAt ?? 0);
+  const { changedAt, seenAt } = row;
+  const since = changedAt === null || seenAt === null ? (changedAt ?? seenAt) : laterOf(changedAt, seenAt);
+  if (since === null) return RECHECK_MAX_MS;
+  const waited = minus(runtime.now(), since);
   return Math.round(Math.min(RECHECK_MAX_MS, Math.max(RECHECK_MS, waited / 2)));
 }
 
 function waitForRefresh(context: Rows & Uploads & Host, row: NodeRow): Pending {
   if (row.nodeId !== null) context.metadata.rereads.add(row.nodeId);
   context.activity.wake();
-  const due = context.runtime.now() + REFRESH_MS;
+  const due = plus(context.runtime.now(), LOOK_AGAIN_MS);
   return { row: context.metadata.nodes.update(row.id, { due }), step: { do: "wait", for: "name" } };
 }
 
@@ -190,7 +194,7 @@ export function addTombstone(context: Rows & Remote & Host, { nodeId, seen, base
   const { metadata, client, runtime } = context;
   supersedeState(context, nodeId, base, null);
   // Without a journal, nothing will tell the position of the deletion. It gets the time that stands for positions.
-  const position = deletion?.position ?? (client.features.isFull ? null : runtime.now());
+  const position = deletion?.position ?? (client.features.isFull ? null : millisecondsOf(runtime.now()));
   metadata.tombstones.add({ nodeId, revision, position });
 }
 

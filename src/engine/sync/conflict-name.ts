@@ -1,5 +1,6 @@
 /** The name of a local copy that is kept beside the file that takes its name. Pure. */
 import { NAME_BYTES_MAX } from "../../contract/names.ts";
+import type { WallTime } from "../../lib/clocks.ts";
 
 /** In bytes. A longer ending is not an extension, but text that happens to follow a dot: it may be cut. */
 const EXTENSION_BYTES_MAX = 32;
@@ -13,7 +14,7 @@ export type KeptFor = "conflict" | "recovered";
 export function conflictName(
   name: string,
   host: string,
-  milliseconds: number,
+  milliseconds: WallTime,
   isTaken: (candidate: string) => boolean,
   why: KeptFor = "conflict",
 ): string {

@@ -7,17 +7,15 @@
 import { sameValue } from "../../contract/attributes.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { Node } from "../../contract/resources.ts";
+import { plus } from "../../lib/clocks.ts";
 import { withinLimits } from "../../metadata/attribute-limits.ts";
-import type { Base, NodeRow } from "../../metadata/nodes.ts";
+import { type Base, type NodeRow, newestRevision } from "../../metadata/nodes.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
 
 type Needs = Pick<Rows & Remote & Host, "metadata" | "runtime" | "client" | "readOrder">;
 
 /** id: a read by id, which is never old. others: lists and refusals, which may be old. */
 export type Source = "id" | "others";
-
-/** Below every revision, so it is ignored wherever revisions are compared. */
-const LAG = -1;
 
 /** The fields of a node that a change can alter, for a gateway that counts no changes. */
 type State = Pick<Base, "parent" | "name" | "head" | "attributes">;
@@ -29,32 +27,36 @@ const stateOf = (node: Node): State => ({
   attributes: node.attributes,
 });
 
-/** The node as it may be compared and stored: with the gateway's revision, or with one that is made here. */
-export function withRevision(context: Needs, told: Node, source: Source): Node {
+/**
+ * The node as it may be compared and stored: with the gateway's revision, or with one that is made here. Undefined: it
+ * is lag.
+ */
+export function withRevision(context: Needs, told: Node, source: Source): Node | undefined {
   const node = withinLimits(told);
   if (context.client.features.isFull) return node;
   const actual = context.readOrder.isOutdated(node) ? "others" : source;
-  return { ...node, revision: revisionHere(context, node, actual) };
+  const revision = revisionHere(context, node, actual);
+  return revision === undefined ? undefined : { ...node, revision };
 }
 
-function revisionHere(context: Needs, node: Node, source: Source): number {
+function revisionHere(context: Needs, node: Node, source: Source): number | undefined {
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(node.id);
   const state = stateOf(node);
   if (row === undefined) {
-    if (isEcho(context, node.id, GONE)) return LAG;
+    if (isEcho(context, node.id, GONE)) return undefined;
     return (metadata.tombstones.get(node.id)?.revision ?? 0) + 1;
   }
   const { base, seen } = row;
   if (seen !== null && "node" in seen && isSame(state, stateOf(seen.node))) return seen.node.revision;
   if (base !== null && isSame(state, base)) {
     // The node was seen in another state meanwhile. It is back again, unless an old list says so.
-    return seen === null || source !== "id" ? base.revision : newest(row) + 1;
+    return seen === null || source !== "id" ? base.revision : newestRevision(row) + 1;
   }
-  if (isEcho(context, node.id, textOf(state))) return LAG;
-  if (source === "id") return newest(row) + 1;
+  if (isEcho(context, node.id, textOf(state))) return undefined;
+  if (source === "id") return newestRevision(row) + 1;
   metadata.rereads.add(node.id);
-  return LAG;
+  return undefined;
 }
 
 /**
@@ -67,7 +69,7 @@ export function afterWrite(context: Needs, row: NodeRow, told: Node): Node {
   if (context.client.features.isFull) return node;
   const isNewest = context.readOrder.wrote(node.id);
   if (!isNewest && row.nodeId !== null) context.metadata.rereads.add(node.id);
-  return { ...node, revision: newest(row) + 1 };
+  return { ...node, revision: newestRevision(row) + 1 };
 }
 
 /**
@@ -96,7 +98,8 @@ export function forgetEchoes(context: Needs): void {
   const { client, metadata, runtime } = context;
   if (client.features.isFull) return;
   metadata.transaction(() => {
-    for (const nodeId of metadata.supersededStates.forgetUpTo(runtime.now() - SETTLE_MS)) metadata.rereads.add(nodeId);
+    for (const nodeId of metadata.supersededStates.forgetUpTo(plus(runtime.now(), -SETTLE_MS)))
+      metadata.rereads.add(nodeId);
   });
 }
 
@@ -104,12 +107,7 @@ export function forgetEchoes(context: Needs): void {
 const GONE = "gone";
 
 function isEcho({ metadata, runtime }: Needs, nodeId: string, text: string): boolean {
-  return metadata.supersededStates.isHeard(nodeId, text, runtime.now() - SETTLE_MS);
-}
-
-function newest({ base, seen }: NodeRow): number {
-  const told = seen === null ? LAG : "deleted" in seen ? seen.revision : seen.node.revision;
-  return Math.max(base?.revision ?? 0, told);
+  return metadata.supersededStates.isHeard(nodeId, text, plus(runtime.now(), -SETTLE_MS));
 }
 
 function isSame(a: State, b: State): boolean {

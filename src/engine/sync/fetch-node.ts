@@ -3,6 +3,7 @@ import { RemoteError } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import type { Node } from "../../contract/resources.ts";
+import { earlierOf, minus, plus, type RowTime } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import { type NodeRow, newestRevision } from "../../metadata/nodes.ts";
 import type { Reread } from "../../metadata/rereads.ts";
@@ -140,7 +141,10 @@ export function askMoreSeldom({ metadata, runtime }: Rows & Host, reread: Reread
   const now = runtime.now();
   metadata.transaction(() => {
     const since = metadata.rereads.hidden(reread, now);
-    metadata.rereads.postpone(reread, now + Math.min(SETTLE_MS, Math.max(UNTOLD_MS, Math.ceil((now - since) / 2))));
+    metadata.rereads.postpone(
+      reread,
+      plus(now, Math.min(SETTLE_MS, Math.max(UNTOLD_MS, Math.ceil(minus(now, since) / 2)))),
+    );
   });
 }
 
@@ -181,7 +185,7 @@ export function notVisible(context: Rows & Remote & Uploads & Host & Tree, rerea
   const { metadata, runtime } = context;
   if (metadata.nodes.ofNodeId(reread.nodeId) === undefined)
     metadata.transaction(() => waitOrForget(context, reread, false));
-  else metadata.rereads.postpone(reread, runtime.now() + HIDDEN_MS);
+  else metadata.rereads.postpone(reread, plus(runtime.now(), HIDDEN_MS));
 }
 
 function takeAsGone(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, reread: Reread): void {
@@ -198,7 +202,7 @@ function takeAsGone(context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
 
 function isSettled({ metadata, runtime }: Rows & Host, { nodeId }: Reread): boolean {
   const since = metadata.rereads.missingSince(nodeId);
-  return since !== undefined && runtime.now() - since >= SETTLE_MS;
+  return since !== undefined && minus(runtime.now(), since) >= SETTLE_MS;
 }
 
 /**
@@ -215,7 +219,7 @@ function waitOrForget(
   const now = runtime.now();
   const since = metadata.rereads.missingSince(reread.nodeId) ?? now;
   const isOurs = metadata.nodes.ofNodeId(reread.nodeId) !== undefined;
-  if (isOurs || (!isDeleted && now - since < SETTLE_MS)) {
+  if (isOurs || (!isDeleted && minus(now, since) < SETTLE_MS)) {
     metadata.rereads.missing(reread, since, nextAsk(since, now));
     return;
   }
@@ -225,8 +229,8 @@ function waitOrForget(
 }
 
 /** Each time after twice as long, and also at the settle time. */
-function nextAsk(since: number, now: number): number {
-  const next = now + Math.min(SETTLE_MS, Math.max(ASK_AGAIN_MS, now - since));
-  const settled = since + SETTLE_MS;
-  return now < settled ? Math.min(next, settled) : next;
+function nextAsk(since: RowTime, now: RowTime): RowTime {
+  const next = plus(now, Math.min(SETTLE_MS, Math.max(ASK_AGAIN_MS, minus(now, since))));
+  const settled = plus(since, SETTLE_MS);
+  return now < settled ? earlierOf(next, settled) : next;
 }

@@ -8,13 +8,14 @@
  * yet.
  */
 import { SETTLE_MS } from "../../contract/features.ts";
+import { millisecondsOf, type RowTime } from "../../lib/clocks.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
 
 type Needs = Pick<Remote & Host, "client" | "runtime">;
 
 /** The position of a write of ours that was answered now. `told`: by the gateway (0: not told, see `Base.position`). */
 export function positionNow({ client, runtime }: Needs, told: number): number {
-  const now = runtime.now();
+  const now = millisecondsOf(runtime.now());
   if (!client.features.isFull) return now;
   return told > 0 ? told : -Math.max(1, now);
 }
@@ -29,9 +30,12 @@ export function noteWritten({ metadata }: Pick<Rows, "metadata">, position: numb
  * Up to which position a list shows everything. `told`: by the gateway. `begun`: the row time at which the list was
  * asked for.
  */
-export function shownUpTo({ client }: Pick<Needs, "client">, told: number, begun: number): number {
-  return client.features.isFull ? told : Math.max(0, begun - SETTLE_MS);
+export function shownUpTo({ client }: Pick<Needs, "client">, told: number, begun: RowTime): number {
+  return client.features.isFull ? told : oldest(begun);
 }
+
+/** The position of a list that was asked for at `begun`, where row time stands for positions. */
+const oldest = (begun: RowTime): number => Math.max(0, millisecondsOf(begun) - SETTLE_MS);
 
 /**
  * An earlier release took the wall clock's time for positions. Such rows may lie ahead, and then no list would ever be
@@ -40,10 +44,12 @@ export function shownUpTo({ client }: Pick<Needs, "client">, told: number, begun
 export function positionsNotAhead({ client, metadata, runtime }: Rows & Remote & Host): void {
   const { settings, times } = metadata;
   const now = runtime.now();
-  const ahead = (["cursor", "indexed", "written"] as const).filter((key) => settings.getNumber(key) > now);
+  const ahead = (["cursor", "indexed", "written"] as const).filter(
+    (key) => settings.getNumber(key) > millisecondsOf(now),
+  );
   if (client.features.isFull || ahead.length === 0) return;
   metadata.transaction(() => {
-    for (const key of ahead) settings.set(key, String(Math.max(0, now - SETTLE_MS)));
+    for (const key of ahead) settings.set(key, String(oldest(now)));
     times.positionsNotAfter(now);
   });
 }

@@ -6,6 +6,6 @@ export { isStandIn } from "./effect.ts";
 export { contentOfNode } from "./from-node.ts";
 export { shownUpTo } from "./index-watermark.ts";
 export type { Step } from "./plan.ts";
-export { NO_BOOT, QUARANTINE_REASON } from "./power-loss.ts";
+export { QUARANTINE_REASON } from "./power-loss.ts";
 export { createQuota } from "./quota.ts";
 export { createSync, type Sync } from "./services.ts";

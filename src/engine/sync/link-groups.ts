@@ -13,6 +13,7 @@
 import { type Attributes, sameValue } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
 import { type Link, orderOfSaves, savesOfBoth, savesOfContent, savesOfLink } from "../../contract/saves.ts";
+import { earlierOf, plus, type RowTime } from "../../lib/clocks.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
@@ -276,9 +277,9 @@ function giveNames(context: Rows & LocalFiles & Uploads, entries: readonly Entry
 }
 
 /** The earliest time since which one of them has something to send (row time). */
-function earliest(rows: readonly NodeRow[]): number | null {
+function earliest(rows: readonly NodeRow[]): RowTime | null {
   const all = rows.flatMap(({ dirtySince }) => dirtySince ?? []);
-  return all.length === 0 ? null : all.reduce((first, since) => Math.min(first, since));
+  return all.length === 0 ? null : all.reduce(earlierOf);
 }
 
 /**
@@ -326,7 +327,7 @@ export function lookLater(
   const { metadata, runtime, activity } = context;
   if (metadata.linkLeases.get(inode) !== undefined || metadata.entries.links(inode) < 2) return;
   // Not all mounts at once: the second one finds the work done.
-  const endsAt = runtime.now() + Math.round(LINK_LEASE_MS * (1 + runtime.random()));
+  const endsAt = plus(runtime.now(), Math.round(LINK_LEASE_MS * (1 + runtime.random())));
   metadata.linkLeases.begin(inode, endsAt);
   activity.wake(endsAt);
 }

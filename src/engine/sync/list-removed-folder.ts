@@ -5,6 +5,7 @@
  */
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
+import { minus, plus } from "../../lib/clocks.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import { limitList } from "../host/index.ts";
@@ -33,12 +34,12 @@ export function removedFolderIsNotEmpty(context: Rows & Remote & Uploads & Host 
   const now = runtime.now();
   const since = notEmpty.get(row.nodeId)?.since ?? now;
   // A listing that has shown nothing for so long is not late any more: it does not show what is there.
-  if (now - since >= SETTLE_MS) {
+  if (minus(now, since) >= SETTLE_MS) {
     comeBack(context, row.nodeId);
     return;
   }
   notEmpty.set(row.nodeId, { since, isAsked: true });
-  metadata.nodes.update(row.id, { due: now + Math.max(FIRST_MS, now - since) });
+  metadata.nodes.update(row.id, { due: plus(now, Math.max(FIRST_MS, minus(now, since))) });
 }
 
 function comeBack(context: Rows & Remote & Uploads & Host & Tree, nodeId: string): void {

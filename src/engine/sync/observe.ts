@@ -3,7 +3,15 @@
  * what is news and what is lag. What to do about news is up to the plan. Never waits.
  */
 import type { Node } from "../../contract/resources.ts";
-import { baseOf, isSameBase, type NodeRow, newestRevision, revisionOf } from "../../metadata/nodes.ts";
+import {
+  baseOf,
+  isAfterBase,
+  isAfterSeen,
+  isSameBase,
+  type NodeRow,
+  newestRevision,
+  revisionOf,
+} from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { advance } from "./advance.ts";
@@ -24,7 +32,7 @@ export function observeNode(
   const { metadata } = context;
   metadata.transaction(() => {
     const node = withRevision(context, told, source);
-    if (isStaleRead(context, node)) return;
+    if (node === undefined || isStaleRead(context, node)) return;
     const row = metadata.nodes.ofNodeId(node.id);
     if (row === undefined) {
       const aside = isOwnCreation(context, node) ? undefined : placeArrival(context, node);
@@ -33,11 +41,11 @@ export function observeNode(
     }
     // No node changes its kind.
     if (row.kind !== node.kind) return;
-    const isNewer = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
+    const isNewer = isAfterBase(row, node.revision) && isAfterSeen(row, node.revision);
     const isNews = isNewer || (source === "id" && isContradicted(context, row, node));
     // A request that was given up for a newer snapshot has arrived all the same: the news is ours.
     if (isNews && recognizeOwn(context, node)) return;
-    const hidden = node.revision > (row.base?.revision ?? -1) ? keyOfContent(context, row, node) : undefined;
+    const hidden = isAfterBase(row, node.revision) ? keyOfContent(context, row, node) : undefined;
     if (hidden !== undefined && recognizeOwn(context, node, hidden)) return;
     const seen = isNews ? metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() }) : row;
     advance(context, seen.id);
@@ -59,10 +67,10 @@ function isContradicted({ client }: Remote, { base, seen }: NodeRow, node: Node)
   return known.revision === node.revision && !isSameBase(known, baseOf(node, 0));
 }
 
-/** The node is lag, or shows the state before a deletion that is known here. `node`: as `withRevision` returns it. */
+/** The node shows the state before a deletion that is known here. `node`: as `withRevision` returns it. */
 export function isStaleRead({ metadata }: Pick<Rows, "metadata">, node: Node): boolean {
   const tombstone = metadata.tombstones.get(node.id);
-  return node.revision < 0 || (tombstone !== undefined && node.revision <= tombstone.revision);
+  return tombstone !== undefined && node.revision <= tombstone.revision;
 }
 
 /** The gateway no longer has the node. `position`: where the journal said so. Null: the node's id answers 404. */
@@ -80,9 +88,9 @@ export function observeDeletion(
       metadata.tombstones.add({ nodeId, revision, position });
       return;
     }
-    const known = revisionOf(row.seen);
+    const known = row.seen === null ? undefined : revisionOf(row.seen);
     const isUnplaced = row.seen !== null && "deleted" in row.seen && row.seen.position === undefined;
-    if (revision <= (row.base?.revision ?? -1) || revision < known) return;
+    if (!isAfterBase(row, revision) || (known !== undefined && revision < known)) return;
     // The deletion is known already. What waits for a writer goes on waiting from the time when it was first seen.
     const isKnown = row.seen !== null && "deleted" in row.seen;
     if (isKnown && position === null) return;
@@ -111,9 +119,9 @@ export function observeMovedOut(
     metadata.arrivals.remove(nodeId);
     const row = metadata.nodes.ofNodeId(nodeId);
     if (row === undefined) return;
-    const revision = told === undefined ? 0 : withRevision(context, told, "id").revision;
+    const revision = told === undefined ? undefined : withRevision(context, told, "id")?.revision;
     const position = metadata.settings.getNumber("cursor");
-    const seen = { deleted: true, revision: Math.max(newestRevision(row), revision) - 1, position } as const;
+    const seen = { deleted: true, revision: Math.max(newestRevision(row), revision ?? 0) - 1, position } as const;
     metadata.nodes.update(row.id, { seen, seenAt: runtime.now() });
     advance(context, row.id);
   });
@@ -141,13 +149,13 @@ function isOwnCreation(context: Rows & LocalFiles & Remote & Uploads & Host & Tr
 
 /**
  * Tries nodes again that waited for their name, or that have got a row meanwhile: at most `limit` of them, in turn,
- * after the node id `after`. Returns the id of the last one; "" if all have had their turn.
+ * after the node id `after`. Returns the id of the last one; undefined if all have had their turn.
  */
 export function retryArrivals(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
-  after: string,
+  after: string | undefined,
   limit: number,
-): string {
+): string | undefined {
   const waiting = context.metadata.arrivals.list(after, limit);
   for (const node of waiting) {
     context.metadata.transaction(() => {
@@ -155,5 +163,5 @@ export function retryArrivals(
       observeNode(context, node);
     });
   }
-  return waiting.length < limit ? "" : (waiting.at(-1)?.id ?? "");
+  return waiting.length < limit ? undefined : waiting.at(-1)?.id;
 }

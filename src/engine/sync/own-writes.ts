@@ -6,7 +6,7 @@
  */
 import type { Node } from "../../contract/resources.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
-import { type Base, baseOf, born, type NodeRow } from "../../metadata/nodes.ts";
+import { type Base, baseOf, born, isAfterBase, type NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Remote, Request, Rows, Uploads } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { advance } from "./advance.ts";
@@ -30,7 +30,7 @@ export function recognizeOwn(
   const row = attempt?.state === "abandoned" ? metadata.nodes.get(attempt.node) : undefined;
   if (attempt === undefined || row === undefined) return false;
   // The answer was long under way: base is newer than what it tells.
-  if (row.nodeId === node.id && node.revision <= (row.base?.revision ?? -1)) return false;
+  if (row.nodeId === node.id && !isAfterBase(row, node.revision)) return false;
   const known = metadata.nodes.ofNodeId(node.id);
   if (known !== undefined && known.id !== row.id) return false;
   const position = positionNow(context, 0);
@@ -46,7 +46,8 @@ export function recognizeOwn(
   const isChanged = node.lastKey === null ? !isMadeBy(context, attempt, node) : isHidden;
   if (isElsewhere && isChanged) return false;
   // An old answer: what was heard of the node since then is news.
-  if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
+  const waiting = metadata.arrivals.get(node.id);
+  if (waiting !== undefined && waiting.revision <= node.revision) metadata.arrivals.remove(node.id);
   const due = runtime.now();
   if (isElsewhere) {
     // Two creations of one file. No name here shows the place of the older one any more, so its deletion is queued.

@@ -15,13 +15,10 @@ import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { keepCopy } from "./keep-beside.ts";
 
-/** The boot id in the rows after a mount that ended with all of its bytes synced. */
-export const NO_BOOT = "";
-
 /** True: the machine went down while the mount was there, so changes that were not synced may be lost. */
 export function wentDown(context: Rows & Host): boolean {
   const boot = context.metadata.settings.get("boot");
-  return boot !== undefined && boot !== NO_BOOT && boot !== context.settings.boot;
+  return boot !== undefined && boot !== context.settings.boot;
 }
 
 /** Call this before anything else looks at the contents. Rejects with the error of the disk. */

@@ -8,6 +8,7 @@
  */
 import { RemoteError } from "../../client/errors.ts";
 import type { Workspace } from "../../contract/resources.ts";
+import { type ElapsedTime, minus, plus } from "../../lib/clocks.ts";
 import { inStep, sleep } from "../../lib/runtime.ts";
 import { shareRuns } from "../../lib/shared-run.ts";
 import type { AttemptId } from "../../metadata/ids.ts";
@@ -45,7 +46,7 @@ export function createQuota(
   const growing = new Map<AttemptId, Grown>();
   let isKnown = known;
   let toldAt = runtime.elapsed();
-  let askedAt = Number.NEGATIVE_INFINITY;
+  let askedAt: ElapsedTime | undefined;
   /** Nothing was being sent when the gateway told it. */
   let isExact = true;
   /** Bytes. Never less than what waits. */
@@ -141,12 +142,12 @@ export function createQuota(
   }
 
   /** Asks the gateway again. Returns false if nothing better can be known. */
-  async function askAgain(until: number): Promise<boolean> {
-    const isFresh = runtime.elapsed() - toldAt < FRESH_MS;
-    const left = until - runtime.elapsed();
+  async function askAgain(until: ElapsedTime): Promise<boolean> {
+    const isFresh = minus(runtime.elapsed(), toldAt) < FRESH_MS;
+    const left = minus(until, runtime.elapsed());
     if (!network.isOnline || (isFresh && isExact) || left <= 0) return false;
     const over = new AbortController();
-    const isAskedJustNow = isFresh || runtime.elapsed() - askedAt < AGAIN_MS;
+    const isAskedJustNow = isFresh || (askedAt !== undefined && minus(runtime.elapsed(), askedAt) < AGAIN_MS);
     const asked = isAskedJustNow ? sleep(runtime, AGAIN_MS, over.signal).then(look) : look();
     await Promise.race([asked, sleep(runtime, left, over.signal)]);
     over.abort();
@@ -190,7 +191,7 @@ export function createQuota(
       if (mostWaiting + added <= room()) return add(added);
       const growth = await exactly();
       if (growth <= 0) return;
-      const until = runtime.elapsed() + PATIENCE_MS;
+      const until = plus(runtime.elapsed(), PATIENCE_MS);
       for (;;) {
         const before = letIn;
         const waiting = await sum.measure();

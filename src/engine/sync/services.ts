@@ -38,13 +38,13 @@ export interface Observer {
   /** The gateway no longer has the node. `position`: where the journal said so; null: the node's id answers 404. */
   deletion(nodeId: string, revision: number, position: number | null): void;
   /**
-   * Tries at most `limit` nodes again that waited for their name, after this node id. Returns the id of the last one; "":
-   * all have had their turn.
+   * Tries at most `limit` nodes again that waited for their name, after this node id. Returns the id of the last one;
+   * undefined: all have had their turn.
    */
-  retryArrivals(after: string, limit: number): string;
-  /** The node with the gateway's revision, or with one that is made here; below zero: it is lag. */
-  withRevision(told: Node, source: Source): Node;
-  /** The node, with its revision, is lag, or shows the state before a deletion that is known here. */
+  retryArrivals(after: string | undefined, limit: number): string | undefined;
+  /** The node with the gateway's revision, or with one that is made here. Undefined: it is lag. */
+  withRevision(told: Node, source: Source): Node | undefined;
+  /** The node, with its revision, shows the state before a deletion that is known here. */
   isStaleRead(node: Node): boolean;
   /** If the change with this key is the effect of a request that was given up, base moves. Absent: `lastKey`. */
   recognizeOwn(node: Node, key?: string): boolean;

@@ -6,6 +6,7 @@
  */
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { JournalEntry, NodePage } from "../../contract/resources.ts";
+import { plus } from "../../lib/clocks.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
 import { limitList } from "../host/index.ts";
@@ -17,7 +18,7 @@ const FEW = 20;
 
 /** At most `limit` of them, those that have waited longest first. */
 function untold({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">, limit: number): NodeRow[] {
-  return metadata.nodes.untold(runtime.now() - SETTLE_MS, limit);
+  return metadata.nodes.untold(plus(runtime.now(), -SETTLE_MS), limit);
 }
 
 /** True while lists may not show an unconfirmed write. */

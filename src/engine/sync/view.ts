@@ -1,6 +1,7 @@
 /** Gathers from the rows what the plan looks at for one node. Reads only. */
 import type { Scope } from "../../contract/scopes.ts";
 import { UPLOAD_SCOPES } from "../../contract/scopes.ts";
+import { minus } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
@@ -144,7 +145,7 @@ function hasWaited(
 ): boolean {
   if (seenAt === null) return false;
   const isAwaited = drains.count > 0 || (inode !== undefined && awaited.has(inode.id));
-  return isAwaited || runtime.now() - seenAt > WRITER_PATIENCE_MS;
+  return isAwaited || minus(runtime.now(), seenAt) > WRITER_PATIENCE_MS;
 }
 
 /**

@@ -5,6 +5,7 @@
  * the creation, the place and the end of their row.
  */
 import { SETTLE_MS } from "../../contract/features.ts";
+import { minus, plus } from "../../lib/clocks.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import type { Host, Rows } from "../core/index.ts";
 
@@ -26,11 +27,11 @@ export function createForgetting({ metadata, runtime }: Pick<Rows & Host, "metad
   let forgotAt = since;
   return () => {
     const now = runtime.elapsed();
-    if (now - heardAt > GAP_MS) since = now;
+    if (minus(now, heardAt) > GAP_MS) since = now;
     heardAt = now;
-    if (now - since < OWN_KEY_MS || now - forgotAt < FORGET_MS) return;
+    if (minus(now, since) < OWN_KEY_MS || minus(now, forgotAt) < FORGET_MS) return;
     forgotAt = now;
-    metadata.attempts.removeAbandonedBefore(runtime.now() - OWN_KEY_MS);
+    metadata.attempts.removeAbandonedBefore(plus(runtime.now(), -OWN_KEY_MS));
   };
 }
 

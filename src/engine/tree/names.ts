@@ -4,6 +4,7 @@
  * the caller's transaction.
  */
 
+import { plus, type RowTime } from "../../lib/clocks.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { EntryId, InodeId } from "../../metadata/ids.ts";
@@ -81,7 +82,7 @@ export function createUnborn(
   context: Rows & Uploads & Host,
   entry: EntryId,
   kind: "file" | "folder",
-  dirtySince: number | null = null,
+  dirtySince: RowTime | null = null,
 ): NodeRow {
   const now = context.runtime.now();
   const since = dirtySince ?? now;
@@ -166,12 +167,15 @@ export function claimName(context: Rows & LocalFiles & Remote & Uploads & Host, 
   const own = metadata.nodes.ofEntry(entry.id);
   const isHeir = (row: NodeRow) => isFree(context, row);
   const atHome = parentId === undefined ? [] : metadata.nodes.atPlace(parentId, entry.gatewayName ?? entry.name);
-  const since = runtime.now() - RETURN_MS;
+  const since = plus(runtime.now(), -RETURN_MS);
   const left = metadata.nodes.thatLeft(entry.parent, entry.name);
-  const moved = left.find((row) => row.entry !== null && row.nodeId !== null && (row.leftAt ?? 0) >= since);
+  const moved = left.find(
+    (row) => row.entry !== null && row.nodeId !== null && row.leftAt !== null && row.leftAt >= since,
+  );
   // Without this, a place that thousands of nodes were moved away from, one by one, would take longer to look at each
   // time.
-  for (const row of left) if (row.entry !== null && (row.leftAt ?? 0) < since) metadata.nodes.update(row.id, NOWHERE);
+  for (const row of left)
+    if (row.entry !== null && (row.leftAt === null || row.leftAt < since)) metadata.nodes.update(row.id, NOWHERE);
   const heir = left.find(isHeir) ?? atHome.find(isHeir) ?? moved;
   return heir !== undefined && heir.id !== own?.id && giveNode(context, entry, own, heir);
 }

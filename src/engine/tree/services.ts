@@ -1,5 +1,6 @@
 /** The services of tree/ for other rooms. Each method is a flow of this room, whose own file says more. */
 import type { Attributes } from "../../contract/attributes.ts";
+import type { RowTime } from "../../lib/clocks.ts";
 import type { Time } from "../../lib/time.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { EntryId, InodeId, NodeRowId } from "../../metadata/ids.ts";
@@ -45,7 +46,7 @@ export interface Names {
   /** Two entries exchange their places. */
   exchange(a: Entry, b: Entry): void;
   /** Makes a node row for an entry that the gateway has no node of. `dirtySince`: row time of what it has to send. */
-  createUnborn(entry: EntryId, kind: "file" | "folder", dirtySince?: number | null): NodeRow;
+  createUnborn(entry: EntryId, kind: "file" | "folder", dirtySince?: RowTime | null): NodeRow;
   /** The content may go to another node if its bytes can still be read then. */
   mayLeaveNode(id: InodeId): boolean;
   /** One name of the inode went, whose row is this: the nodes of the other names must hold the whole inode. */

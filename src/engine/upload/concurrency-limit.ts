@@ -4,20 +4,21 @@
  * falls by one. It is halved when the gateway refuses for load, or does not answer. While this thread is busy, answers
  * wait for it; that extra time does not count as a line at the gateway. Pure: knows no request.
  */
+import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 
 export interface ConcurrencyLimit {
   /** The limit, a whole number from 1 to the maximum. */
   readonly value: number;
   /**
-   * A request was answered after `tookMs` milliseconds, at the time `at` (milliseconds). `wasFull`: as many requests
+   * A request was answered after `tookMs` milliseconds, at the time `at`. `wasFull`: as many requests
    * were in flight as the limit allows, so that a higher limit would be of use. `worked`: for how long this thread was
    * busy up to now, in milliseconds.
    */
-  answered(at: number, tookMs: number, wasFull: boolean, worked: number): void;
+  answered(at: ElapsedTime, tookMs: number, wasFull: boolean, worked: number): void;
   /**
-   * A request that was begun at `since` was refused as too much, or not answered in time. Both times in milliseconds.
+   * A request that was begun at `since` was refused as too much, or not answered in time.
    */
-  tooMuch(since: number, at: number): void;
+  tooMuch(since: ElapsedTime, at: ElapsedTime): void;
 }
 
 /**
@@ -37,15 +38,15 @@ export function createConcurrencyLimit(first: number, most: number): Concurrency
   /** The fastest answer of this period, and of the period before. */
   let fastest = Number.POSITIVE_INFINITY;
   let fastestBefore = Number.POSITIVE_INFINITY;
-  let stretchBegan = Number.NEGATIVE_INFINITY;
+  let stretchBegan: ElapsedTime | undefined;
   let average: number | undefined;
-  let halvedAt = Number.NEGATIVE_INFINITY;
+  let halvedAt: ElapsedTime | undefined;
   /**
    * The share of its time that this thread was busy in the last period that was measured, and where the next period
    * begins.
    */
   let busy = 0;
-  let looked: { readonly at: number; readonly worked: number } | undefined;
+  let looked: { readonly at: ElapsedTime; readonly worked: number } | undefined;
 
   const set = (value: number) => {
     limit = Math.min(most, Math.max(1, value));
@@ -56,11 +57,11 @@ export function createConcurrencyLimit(first: number, most: number): Concurrency
       return Math.floor(limit);
     },
     answered(at, tookMs, wasFull, worked) {
-      if (looked === undefined || at - looked.at >= BUSY_MS) {
-        if (looked !== undefined) busy = Math.min(1, (worked - looked.worked) / (at - looked.at));
+      if (looked === undefined || minus(at, looked.at) >= BUSY_MS) {
+        if (looked !== undefined) busy = Math.min(1, (worked - looked.worked) / minus(at, looked.at));
         looked = { at, worked };
       }
-      if (at - stretchBegan >= MEMORY_MS) {
+      if (stretchBegan === undefined || minus(at, stretchBegan) >= MEMORY_MS) {
         stretchBegan = at;
         fastestBefore = fastest;
         fastest = Number.POSITIVE_INFINITY;
@@ -76,7 +77,7 @@ export function createConcurrencyLimit(first: number, most: number): Concurrency
     },
     tooMuch(since, at) {
       // Requests that were begun before the limit was last halved say nothing about the new limit.
-      if (since < halvedAt) return;
+      if (halvedAt !== undefined && since < halvedAt) return;
       halvedAt = at;
       set(limit / 2);
     },

@@ -3,6 +3,7 @@
  * by one. Many files at about the same time are synced by one sync of their disk, which costs about as much as a sync
  * of two or three of them. Knows nothing of rows.
  */
+import { minus, plus } from "../../lib/clocks.ts";
 import type { CacheFile, Host, LocalFiles } from "../core/index.ts";
 
 /** From this number of files on, they share one sync of the disk. */
@@ -21,8 +22,9 @@ const WARY_TIMES = 10;
 /** Makes the file's bytes and name durable. `size`: in bytes. Rejects with the error of the disk. */
 export function syncForSnapshot(context: LocalFiles & Host, cacheFile: CacheFile, size: number): Promise<void> {
   const { groupSync, runtime } = context;
-  if (isAlone(context, cacheFile) || size > SMALL || runtime.elapsed() < groupSync.aloneUntil)
-    return syncAlone(context, cacheFile);
+  const { aloneUntil } = groupSync;
+  const isWary = aloneUntil !== undefined && (aloneUntil === "end" || runtime.elapsed() < aloneUntil);
+  if (isAlone(context, cacheFile) || size > SMALL || isWary) return syncAlone(context, cacheFile);
   return new Promise((resolve) => {
     groupSync.waiting.push({ cacheFile, done: resolve });
     if (groupSync.isRunning) return;
@@ -72,12 +74,12 @@ async function syncWaiting(context: LocalFiles & Host): Promise<void> {
       await runtime.files.syncDisk(paths.root);
     } catch (error) {
       // The disk tells each failure once, whichever file failed. From now on each file is synced by itself.
-      groupSync.aloneUntil = Number.POSITIVE_INFINITY;
+      groupSync.aloneUntil = "end";
       throw error;
     }
-    const took = runtime.elapsed() - begun;
+    const took = minus(runtime.elapsed(), begun);
     const isSlow = took > SLOW_MS;
-    if (isSlow && groupSync.wasSlow) groupSync.aloneUntil = runtime.elapsed() + WARY_TIMES * took;
+    if (isSlow && groupSync.wasSlow) groupSync.aloneUntil = plus(runtime.elapsed(), WARY_TIMES * took);
     groupSync.wasSlow = isSlow;
   }
 }

@@ -1,4 +1,5 @@
 /** Why nothing at all is sent, whatever is waiting. */
+import { plus, type RowTime } from "../../lib/clocks.ts";
 import type { Host, LocalFiles, Remote } from "../core/index.ts";
 
 type Needs = Pick<LocalFiles & Remote & Host, "readOnly" | "disk" | "network" | "settings" | "runtime">;
@@ -7,12 +8,12 @@ type Needs = Pick<LocalFiles & Remote & Host, "readOnly" | "disk" | "network" | 
  * Why nothing is sent, in words for people. `at`: the row time at which the pause ends by itself. Undefined: rows are
  * sent.
  */
-export function pauseReason(context: Needs): { readonly why: string; readonly at?: number } | undefined {
+export function pauseReason(context: Needs): { readonly why: string; readonly at?: RowTime } | undefined {
   const { network, runtime } = context;
   const why = openEndedPauseReason(context);
   if (why !== undefined) return { why };
   const pauseMs = network.pauseMs("changes");
-  return pauseMs === 0 ? undefined : { why: "the gateway takes no more for now", at: runtime.now() + pauseMs };
+  return pauseMs === 0 ? undefined : { why: "the gateway takes no more for now", at: plus(runtime.now(), pauseMs) };
 }
 
 /** The same, without a pause that ends by itself. */

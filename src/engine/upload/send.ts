@@ -6,6 +6,7 @@ import type { ContentSource } from "../../contract/http.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import type { Node, WrittenNode } from "../../contract/resources.ts";
 import { backoff } from "../../lib/backoff.ts";
+import { plus } from "../../lib/clocks.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import {
   type Host,
@@ -137,14 +138,14 @@ function failed(context: Rows & Remote & Uploads & Host & Sync, attempt: Attempt
     if (error.code === "aborted" && metadata.attempts.openOf(attempt.node)?.id !== attempt.id) return;
     metadata.attempts.failed(
       attempt.id,
-      runtime.now() + (verdict.afterMs ?? retryPause(context, attempt.tries)),
+      plus(runtime.now(), verdict.afterMs ?? retryPause(context, attempt.tries)),
       error.message,
     );
     log.info(fields, "will be sent again");
   } else {
     // The local disk failed, or this is a mistake of ours. The rows are as before, and the attempt is tried again.
     const message = error instanceof Error ? error.message : String(error);
-    metadata.attempts.failed(attempt.id, runtime.now() + retryPause(context, attempt.tries), message);
+    metadata.attempts.failed(attempt.id, plus(runtime.now(), retryPause(context, attempt.tries)), message);
     log.error(fields, "sending failed here");
   }
   runtime.step("request: will be sent again");
@@ -172,7 +173,8 @@ async function resolveByReading(
   const [found] = items;
   if (found === undefined || context.metadata.nodes.ofNodeId(found.id) !== undefined) return false;
   // The node was deleted since: the list is old, and does not yet show what this request may have made.
-  if (context.observer.isStaleRead(context.observer.withRevision(found, "others"))) return false;
+  const shown = context.observer.withRevision(found, "others");
+  if (shown === undefined || context.observer.isStaleRead(shown)) return false;
   const node = await hashed(context, request, found, signal);
   if (request.do === "folder" ? node.kind !== "folder" : node.contentHash !== request.hash) {
     throw new RemoteError("conflict", `${request.do}: the name is taken`, { node });
@@ -199,8 +201,8 @@ async function resolveByNode(
       context.answers.acknowledge(attempt, node, 0);
       return true;
     }
-    const { revision } = context.observer.withRevision(node, "id");
-    if ("ifRevision" in request && revision <= request.ifRevision) return false;
+    const revision = context.observer.withRevision(node, "id")?.revision;
+    if ("ifRevision" in request && (revision === undefined || revision <= request.ifRevision)) return false;
     context.metadata.transaction(() => {
       context.metadata.attempts.remove(attempt.id);
       // The request had no effect and can have none any more. What was read is observed, and the plan decides anew.
@@ -236,7 +238,7 @@ function notFoundToDelete(
   }
   metadata.rereads.add(nodeId);
   const wait = Math.min(retryPause(context, attempt.tries), TOLD_MS);
-  metadata.attempts.failed(attempt.id, runtime.now() + wait, error.message);
+  metadata.attempts.failed(attempt.id, plus(runtime.now(), wait), error.message);
 }
 
 /**
@@ -252,9 +254,9 @@ async function requireUnchanged(
   if (request.do !== "patch" && request.do !== "delete") return;
   const told = await context.client.getNode(request.nodeId, { signal });
   context.network.answered(OPERATIONS.getNode.scopes);
-  const { revision } = context.observer.withRevision(told, "id");
+  const revision = context.observer.withRevision(told, "id")?.revision;
   const base = context.metadata.nodes.get(attempt.node)?.base;
-  if (base == null || revision <= Math.max(base.revision, request.ifRevision)) return;
+  if (base == null || revision === undefined || revision <= Math.max(base.revision, request.ifRevision)) return;
   context.observer.node(told, "id");
   throw new RemoteError("changed", `${request.do}: the node was changed`);
 }

@@ -1,4 +1,5 @@
 /** The services of upload/ for other rooms. Each method is a flow of this room, whose own file says more. */
+import type { RowTime } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { CacheFile, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
@@ -23,7 +24,7 @@ export interface Snapshots {
 /** Why nothing at all is sent, in words for people. Undefined: rows are sent. */
 export interface Pauses {
   /** `at`: the row time at which the pause ends by itself. */
-  reason(): { readonly why: string; readonly at?: number } | undefined;
+  reason(): { readonly why: string; readonly at?: RowTime } | undefined;
   /** The same, without a pause that ends by itself. */
   openEnded(): string | undefined;
   /** The gateway's words when it refused the token, and the remedy for a person. */

@@ -4,6 +4,7 @@
  * program left there, even if the machine goes down hours later. The same snapshot is sent later. Files that are open
  * for writing have their own times (snapshot-times.ts).
  */
+import { plus } from "../../lib/clocks.ts";
 import { inStep, sleep, type Timer } from "../../lib/runtime.ts";
 import { isProven, isWhole } from "../../metadata/cache-files.ts";
 import type { After, InodeId } from "../../metadata/ids.ts";
@@ -76,7 +77,7 @@ function maySnapshot({ sending, disk }: LocalFiles & Uploads): boolean {
 /** For each inode a row that is to be sent, if it was not changed for a while and all of its bytes are here. */
 function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): NodeRow[] {
   const { metadata, cacheFiles, runtime, readFailures } = context;
-  const before = runtime.now() - REST_MS;
+  const before = plus(runtime.now(), -REST_MS);
   return inodes.flatMap(({ id, lineage, content, hash, synced }) => {
     if (content !== "dirty" || hash !== null || synced === QUARANTINED || (cacheFiles.get(lineage)?.writers ?? 0) > 0)
       return [];
@@ -85,6 +86,6 @@ function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): No
     if (!isWhole(cacheFile) || !isProven(cacheFile) || readFailures.get(lineage) !== undefined) return [];
     const rows = metadata.entries.ofInode(id).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
     const row = rows.find(({ dirtySince, parked }) => dirtySince !== null && parked === null);
-    return row === undefined || rows.some(({ changedAt }) => changedAt > before) ? [] : [row];
+    return row === undefined || rows.some(({ changedAt }) => changedAt !== null && changedAt > before) ? [] : [row];
   });
 }

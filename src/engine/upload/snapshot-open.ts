@@ -4,14 +4,14 @@
  * passthrough writers do not wait longer.
  */
 
+import { laterOf, minus, plus } from "../../lib/clocks.ts";
 import type { CacheFile, Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { attemptAtOnce } from "./attempt.ts";
 import { takeSnapshot } from "./snapshot.ts";
-import { nextSnapshotAt, WRITING_PAUSE_MS } from "./snapshot-times.ts";
+import { nextSnapshotAt, SNAPSHOT_AGAIN_MS, WRITING_PAUSE_MS } from "./snapshot-times.ts";
 
-const BUSY_MS = 1_000;
 const FAILED_MS = 30_000;
 /** The time between two write detections of passthrough writers: no longer than the shortest pause … */
 const LOOK_MS = WRITING_PAUSE_MS;
@@ -25,7 +25,7 @@ export function snapshotWhenQuiet(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
   cacheFile: CacheFile,
 ): void {
-  if (cacheFile.pacing.snapshotTimer === undefined && mayBeWritten(cacheFile))
+  if (cacheFile.pacing.nextLook === undefined && mayBeWritten(cacheFile))
     snapshotIn(context, cacheFile, untilDue(context, cacheFile));
 }
 
@@ -45,14 +45,10 @@ export function snapshotAfterSync(
   if (!cacheFile.isContentDirty) return;
   const { runtime } = context;
   const now = runtime.elapsed();
-  const wait = Math.max(0, context.queue.dueTime(now, cacheFile.firstWriteAt ?? now) - now);
-  if (
-    cacheFile.pacing.snapshotTimer === undefined ||
-    now + wait < cacheFile.pacing.snapshotAt ||
-    cacheFile.pacing.isFsyncAsked
-  ) {
+  const due = laterOf(now, context.queue.dueTime(now, cacheFile.firstWriteAt ?? now));
+  if (cacheFile.pacing.nextLook === undefined || due < cacheFile.pacing.nextLook.at || cacheFile.pacing.isFsyncAsked) {
     cacheFile.pacing.isFsyncAsked = true;
-    snapshotIn(context, cacheFile, wait);
+    snapshotIn(context, cacheFile, minus(due, now));
   }
 }
 
@@ -62,20 +58,20 @@ function snapshotIn(
   milliseconds: number,
 ): void {
   const { runtime, fileState } = context;
-  cacheFile.pacing.snapshotTimer?.cancel();
-  cacheFile.pacing.snapshotTimer = undefined;
+  cacheFile.pacing.nextLook?.timer.cancel();
+  cacheFile.pacing.nextLook = undefined;
   if (cacheFile.writers === 0 || fileState.stopped.signal.aborted) return;
-  cacheFile.pacing.snapshotAt = runtime.elapsed() + milliseconds;
+  const at = plus(runtime.elapsed(), milliseconds);
   const timer = runtime.setTimer(milliseconds, () => {
     context.background("taking a snapshot of an open file", async () => {
       const again = await look(context, cacheFile);
       // Meanwhile only an fsync sets another timer, or a writer that came after the last one had closed the file.
-      if (cacheFile.pacing.snapshotTimer !== timer) return;
-      cacheFile.pacing.snapshotTimer = undefined;
+      if (cacheFile.pacing.nextLook?.timer !== timer) return;
+      cacheFile.pacing.nextLook = undefined;
       if (again !== undefined) snapshotIn(context, cacheFile, again);
     });
   });
-  cacheFile.pacing.snapshotTimer = timer;
+  cacheFile.pacing.nextLook = { timer, at };
 }
 
 /**
@@ -93,7 +89,7 @@ async function look(
     if (left > 0) return left;
     const { signal } = context.fileState.stopped;
     const result = await takeSnapshot(context, cacheFile.inode, signal, () => attemptAtOnce(context, cacheFile.inode));
-    if (result === "busy") return BUSY_MS;
+    if (result === "busy") return SNAPSHOT_AGAIN_MS;
     context.readFailures.ended(cacheFile.lineage);
     cacheFile.pacing.isFsyncAsked = false;
     context.queue.enqueueInode(cacheFile.inode);
@@ -108,6 +104,6 @@ async function look(
 /** Milliseconds until a snapshot is to be taken, or until the next write detection. 0 or less: now. */
 function untilDue({ runtime, cacheFiles }: LocalFiles & Host, cacheFile: CacheFile): number {
   if (!cacheFile.isContentDirty) return Math.max(LOOK_MS, LOOK_EACH_MS * cacheFiles.size);
-  const { firstWriteAt: first = cacheFile.lastWriteAt, lastWriteAt: last } = cacheFile;
-  return nextSnapshotAt(cacheFile.pacing.pace, { first, last }) - runtime.elapsed();
+  const { lastWriteAt: last, firstWriteAt: first = last } = cacheFile;
+  return minus(nextSnapshotAt(cacheFile.pacing.pace, { first, last }), runtime.elapsed());
 }

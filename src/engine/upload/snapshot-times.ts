@@ -1,12 +1,15 @@
 /**
  * The time of the next snapshot of a file that stays open for writing. What a program saves is sent after a short pause
  * in its writing. Where writing goes on soon after a snapshot, the next pause is longer, so that a file that is written
- * all day is not sent all day. Pure: times in milliseconds of one clock come in, and one goes out.
+ * all day is not sent all day. Pure: times come in, and one goes out.
  */
+import { type ElapsedTime, earlierOf, laterOf, minus, plus } from "../../lib/clocks.ts";
 import type { SnapshotPacing } from "../core/index.ts";
 
 type SnapshotPace = SnapshotPacing["pace"];
 
+/** If a snapshot failed because a writer came in between, it is tried again after this. */
+export const SNAPSHOT_AGAIN_MS = 1_000;
 /** A pause in the writing: a snapshot is due after it. */
 export const WRITING_PAUSE_MS = 3_000;
 const PAUSE_MAX_MS = 60_000;
@@ -27,28 +30,34 @@ const SHARE = 10;
 
 /** The times of the first and the last write since the last snapshot. */
 export interface Writes {
-  readonly first: number;
-  readonly last: number;
+  readonly first: ElapsedTime;
+  readonly last: ElapsedTime;
 }
 
-export function nextSnapshotAt(pace: SnapshotPace, writes: Writes): number {
+export function nextSnapshotAt(pace: SnapshotPace, writes: Writes): ElapsedTime {
   const step = stepOf(pace, writes);
-  const paused = writes.last + Math.min(PAUSE_MAX_MS, WRITING_PAUSE_MS * 2 ** step);
-  const old = writes.first + Math.min(AGE_MAX_MS, AGE_MS * 2 ** step);
-  return Math.max(pace.notBefore, Math.min(paused, old));
+  const paused = plus(writes.last, Math.min(PAUSE_MAX_MS, WRITING_PAUSE_MS * 2 ** step));
+  const old = plus(writes.first, Math.min(AGE_MAX_MS, AGE_MS * 2 ** step));
+  const due = earlierOf(paused, old);
+  return pace.notBefore === undefined ? due : laterOf(pace.notBefore, due);
 }
 
-function stepOf({ step, snapshotAt, writtenAt }: SnapshotPace, { first }: Writes): number {
-  if (first - writtenAt >= REST_MS) return 0;
-  return first - snapshotAt < GOES_ON_MS ? Math.min(STEP_MAX, step + 1) : step;
+function stepOf({ step, last }: SnapshotPace, { first }: Writes): number {
+  if (last === undefined || minus(first, last.writtenAt) >= REST_MS) return 0;
+  return minus(first, last.at) < GOES_ON_MS ? Math.min(STEP_MAX, step + 1) : step;
 }
 
 /** A snapshot of these writes was taken, from the time `from` to the time `to`. */
-export function paceAfterSnapshot(pace: SnapshotPace, writes: Writes, from: number, to: number): SnapshotPace {
-  return { ...paceAfterTry(pace, from, to), step: stepOf(pace, writes), snapshotAt: to, writtenAt: writes.last };
+export function paceAfterSnapshot(
+  pace: SnapshotPace,
+  writes: Writes,
+  from: ElapsedTime,
+  to: ElapsedTime,
+): SnapshotPace {
+  return { ...paceAfterTry(pace, from, to), step: stepOf(pace, writes), last: { at: to, writtenAt: writes.last } };
 }
 
 /** A write came in between, so no snapshot was taken. */
-export function paceAfterTry(pace: SnapshotPace, from: number, to: number): SnapshotPace {
-  return { ...pace, notBefore: to + SHARE * (to - from) };
+export function paceAfterTry(pace: SnapshotPace, from: ElapsedTime, to: ElapsedTime): SnapshotPace {
+  return { ...pace, notBefore: plus(to, SHARE * minus(to, from)) };
 }

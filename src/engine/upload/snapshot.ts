@@ -102,7 +102,7 @@ async function paced(
   take: () => Promise<SnapshotResult>,
 ): Promise<SnapshotResult> {
   const from = runtime.elapsed();
-  const { firstWriteAt: first = cacheFile.lastWriteAt, lastWriteAt: last } = cacheFile;
+  const { lastWriteAt: last, firstWriteAt: first = last } = cacheFile;
   let result: SnapshotResult = "busy";
   try {
     result = await take();

@@ -7,6 +7,7 @@
  * are busy is decided by core/foreground-throttle.ts.
  */
 import { setMaxListeners } from "node:events";
+import { type ElapsedTime, earlierOf, earliestOf, laterOf, minus, plus, type RowTime } from "../../lib/clocks.ts";
 import { sleep, type Timer } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
@@ -33,9 +34,8 @@ import { retryPause, send } from "./send.ts";
 import { BULK, createSlots, type PriorityClass, priorityOf, type Slot, SMALL } from "./slots.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { createOfflineSnapshots } from "./snapshot-offline.ts";
+import { SNAPSHOT_AGAIN_MS } from "./snapshot-times.ts";
 
-/** If a snapshot failed because a writer came in between, it is tried again after this. */
-const SNAPSHOT_AGAIN_MS = 1_000;
 /** The concurrency limit at the start. */
 const LIMIT_FIRST = 8;
 /** Rows looked at in one go. */
@@ -88,12 +88,14 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   let isStopping = false;
   let bytesSent = 0;
   let timer: Timer | undefined;
-  let nextLook = Number.POSITIVE_INFINITY;
+  /** When the timer of the next look is over. Undefined: there is none. */
+  let nextLook: RowTime | undefined;
   /** The time of the next complete look. A look before that only gives the foreground throttle its next turn. */
-  let wholeLook = Number.POSITIVE_INFINITY;
-  let lookedAt = Number.NEGATIVE_INFINITY;
-  let sendableSince: number | undefined;
-  let arrivalsTurn = "";
+  let wholeLook: RowTime | undefined;
+  let lookedAt: ElapsedTime | undefined;
+  let sendableSince: RowTime | undefined;
+  /** The arrival that was tried last. Undefined: the first one is next. */
+  let arrivalsTurn: string | undefined;
   /** Rows that may be begun now. */
   let room = Number.POSITIVE_INFINITY;
   const unsubscribe: (() => void)[] = [];
@@ -108,34 +110,37 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   });
 
   /**
-   * Looks at the table at the row time `time`, or soon if that has passed. Many calls make one look, at the earliest of
+   * Looks at the table at the row time `at`, or soon if that has passed. Many calls make one look, at the earliest of
    * their times. `isWhole` false: the look only gives the foreground throttle its next turn.
    */
-  function lookAt(time: number, isWhole = true): void {
-    if (isWhole) wholeLook = Math.min(wholeLook, time);
-    if (time >= nextLook || isStopping) return;
+  function lookAt(at?: RowTime, isWhole = true): void {
+    const now = runtime.now();
+    const time = at === undefined ? now : laterOf(at, now);
+    if (isWhole) wholeLook = wholeLook === undefined ? time : earlierOf(wholeLook, time);
+    if ((nextLook !== undefined && time >= nextLook) || isStopping) return;
     nextLook = time;
     timer?.cancel();
     // With many requests under way, those that end at about the same moment share one look, and the next ones one
     // commit.
-    const rest = busy.size < MANY ? 0 : Math.ceil(lookedAt + TOGETHER_MS - runtime.elapsed());
-    timer = runtime.setTimer(Math.max(0, time - runtime.now(), rest), look);
+    const since = busy.size < MANY ? undefined : lookedAt;
+    const rest = since === undefined ? 0 : Math.ceil(TOGETHER_MS - minus(runtime.elapsed(), since));
+    timer = runtime.setTimer(Math.max(0, minus(time, now), rest), look);
   }
 
-  const lookSoon = () => lookAt(0);
+  const lookSoon = () => lookAt();
 
   function look(): void {
-    nextLook = Number.POSITIVE_INFINITY;
+    nextLook = undefined;
     lookedAt = runtime.elapsed();
     if (isStopping) return;
     try {
-      if (runtime.now() >= wholeLook) {
-        wholeLook = Number.POSITIVE_INFINITY;
+      if (wholeLook !== undefined && runtime.now() >= wholeLook) {
+        wholeLook = undefined;
         if (expedite.goOn()) lookSoon();
         if (context.planner.endLinkLeases()) lookSoon();
         context.detachedFiles.resolve();
         arrivalsTurn = context.observer.retryArrivals(arrivalsTurn, ARRIVALS);
-        if (arrivalsTurn !== "") lookSoon();
+        if (arrivalsTurn !== undefined) lookSoon();
       }
       if (canSend()) {
         sendableSince ??= runtime.now();
@@ -148,7 +153,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
       context.log.error({ err: error }, "the write-back loop failed, it goes on");
     }
     wakeLater();
-    if (wholeLook < nextLook) lookAt(wholeLook);
+    if (wholeLook !== undefined) lookAt(wholeLook);
   }
 
   const mightSend = () => openEndedPauseReason(context) === undefined;
@@ -160,7 +165,8 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
    */
   function isUrgent(): boolean {
     const { disk, unsent } = context;
-    return disk.trouble !== undefined || (disk.unsentLimit !== undefined && unsent.mostly > disk.unsentLimit / 2);
+    if (disk.trouble !== undefined) return true;
+    return disk.unsentLimit !== undefined && (unsent.mostly === undefined || unsent.mostly > disk.unsentLimit / 2);
   }
 
   /**
@@ -203,7 +209,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   /** The rows that get the free slots, and as many more as are to be made ready next. */
   function nextRows(
     priority: PriorityClass,
-    now: number,
+    now: RowTime,
     places: number,
     repeated: ReadonlySet<NodeRowId>,
   ): { ids: NodeRowId[]; taken: Start[] } {
@@ -218,7 +224,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     const [first] = looked;
     const due = (first === undefined ? undefined : metadata.nodes.get(first)?.due) ?? now;
     // A row that waited for the gateway is not late.
-    const taken = took(looked.length, now - Math.max(due, sendableSince ?? now));
+    const taken = took(looked.length, minus(now, laterOf(due, sendableSince ?? now)));
     // The other rows have their turn after this one, so that other users of this thread come in between.
     if (rows.length >= LOOKED_AT && room > 0) lookSoon();
     return { ids: [...sent, ...looked], taken };
@@ -230,7 +236,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     return [() => foregroundThrottle.begun(rows, lateMs)];
   }
 
-  function repeat(priority: PriorityClass, now: number): { starts: Start[]; nodes: Set<NodeRowId> } {
+  function repeat(priority: PriorityClass, now: RowTime): { starts: Start[]; nodes: Set<NodeRowId> } {
     const places = slots.room(priority);
     // Half of the slots are for requests that were not tried yet.
     const left = ready[priority].size === 0 ? 0 : Math.floor(places / 2);
@@ -252,7 +258,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   }
 
   /** The next work on the row. Undefined: nothing, not now, or the row is of the other priority class. */
-  function begin(priority: PriorityClass, id: NodeRowId, now: number, hasRoom: boolean): Next | undefined {
+  function begin(priority: PriorityClass, id: NodeRowId, now: RowTime, hasRoom: boolean): Next | undefined {
     const part = metadata.part(() => {
       const row = metadata.nodes.get(id);
       // The row may have changed while it was ready, and be due later now.
@@ -274,7 +280,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   /** A mistake of ours. One row must not keep the others from being sent. */
   function putOff(node: NodeRowId, error: unknown): void {
     context.log.error({ err: error, node }, "write-back of a node failed, it is tried again");
-    const later = runtime.now() + retryPause(context, 4);
+    const later = plus(runtime.now(), retryPause(context, 4));
     const attempt = metadata.attempts.openOf(node);
     if (attempt !== undefined) metadata.attempts.failed(attempt.id, later, String(error));
     if (metadata.nodes.get(node) !== undefined) metadata.nodes.update(node, { due: later });
@@ -334,7 +340,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   async function snapshot(row: NodeRow): Promise<boolean> {
     const inode = inodeOf(row);
     if (inode === undefined) return false;
-    let due: number;
+    let due: RowTime;
     try {
       const result = await takeSnapshot(context, inode.id, stopped.signal);
       context.readFailures.ended(inode.lineage);
@@ -343,12 +349,12 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
         return false;
       }
       if (result !== "busy") return true;
-      due = runtime.now() + SNAPSHOT_AGAIN_MS;
+      due = plus(runtime.now(), SNAPSHOT_AGAIN_MS);
     } catch (error) {
       if (isStopping) return false;
       const tries = context.readFailures.couldNotRead(row, inode, error);
       if (tries === undefined) return false;
-      due = runtime.now() + retryPause(context, tries);
+      due = plus(runtime.now(), retryPause(context, tries));
     }
     if (metadata.nodes.get(row.id) !== undefined) metadata.nodes.update(row.id, { due });
     return false;
@@ -385,7 +391,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
           if (outcome === "tooMuch") limit.tooMuch(since, now);
           // The duration of a bulk request tells its size, and nothing about the gateway.
           else if (outcome === "answered" && attempt.bulk === SMALL)
-            limit.answered(now, now - since, wasFull, runtime.worked());
+            limit.answered(now, minus(now, since), wasFull, runtime.worked());
           // The slot is free already, so that other requests can go out while this answer is stored.
           place.leave();
           lookSoon();
@@ -406,14 +412,14 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     // its own. Each row in work causes another look when it ends, so only later times count. If the throttle or a pause
     // left rows out, all times count.
     const isAny = busy.size === 0 || isLimited || pauseMs > 0;
-    const times = [
+    const first = earliestOf([
       isAny ? metadata.attempts.nextDue() : metadata.attempts.nextAt(now),
       isAny ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),
       metadata.linkLeases.nextEnd(),
-    ];
-    const first = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
-    const next = isLimited ? Math.max(first, now + RIGHT_OF_WAY_LOOK_MS) : first;
-    lookAt(pauseMs === 0 ? next : Math.max(next, now + Math.ceil(pauseMs)), next === first);
+    ]);
+    if (first === undefined) return;
+    const next = isLimited ? laterOf(first, plus(now, RIGHT_OF_WAY_LOOK_MS)) : first;
+    lookAt(pauseMs === 0 ? next : laterOf(next, plus(now, Math.ceil(pauseMs))), next === first);
   }
 
   return {
@@ -421,7 +427,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
       // The mount may have ended while it was still waiting for something at its start.
       if (isStopping) return;
       unsubscribe.push(
-        activity.onWake(lookAt),
+        activity.onWake((at) => lookAt(at)),
         activity.onExpedite((folder) => {
           expedite.begin(folder);
           lookSoon();

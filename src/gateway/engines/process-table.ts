@@ -4,6 +4,7 @@
  * program, because sudo and `env -i` take the variable away. This module does not know how an execution is started.
  */
 import { readdirSync, readFileSync } from "node:fs";
+import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import { type Clock, sleep } from "../../lib/runtime.ts";
 import { hasCode } from "../../lib/system-error.ts";
 
@@ -121,9 +122,12 @@ export interface Ended {
   readonly left: readonly number[];
 }
 
-/** Sends SIGTERM, and SIGKILL at `killAt`, a time of clock.elapsed(). Ends as soon as no process is left. */
-export async function endProcesses(clock: Clock, ours: Ours, killAt: () => number): Promise<Ended> {
-  const isOver = () => clock.elapsed() >= killAt();
+/** Sends SIGTERM, and SIGKILL at `killAt`. Undefined: never. Ends as soon as no process is left. */
+export async function endProcesses(clock: Clock, ours: Ours, killAt: () => ElapsedTime | undefined): Promise<Ended> {
+  const isOver = () => {
+    const at = killAt();
+    return at !== undefined && clock.elapsed() >= at;
+  };
   // A stopped process receives the signal when it continues. Processes begun later belong to the work of ending, and
   // are not told.
   let pids = isOver() ? [] : await lookWell(clock, ours, (pid) => signal(pid, "SIGTERM") && signal(pid, "SIGCONT"));
@@ -141,7 +145,7 @@ export async function endProcesses(clock: Clock, ours: Ours, killAt: () => numbe
  */
 async function killProcesses(clock: Clock, ours: Ours): Promise<readonly number[]> {
   const started = clock.elapsed();
-  const isOver = () => clock.elapsed() - started > UNKILLABLE_MS;
+  const isOver = () => minus(clock.elapsed(), started) > UNKILLABLE_MS;
   for (;;) {
     const stopped = new Set<number>();
     const stop: Act = (pid) => {

@@ -23,6 +23,7 @@ import { rm } from "node:fs/promises";
 import { Socket } from "node:net";
 import path from "node:path";
 import { promisify } from "node:util";
+import { type ElapsedTime, earliestOf, minus, plus } from "../../lib/clocks.ts";
 import { deferred } from "../../lib/deferred.ts";
 import { describeError } from "../../lib/log.ts";
 import { type Clock, sleep, TIMER_MAX_MS, type Timer } from "../../lib/runtime.ts";
@@ -117,7 +118,7 @@ export function createEngineProcesses({ folder, clock, environment }: ProcessNee
     async endLeft(executions) {
       const ids = new Set([...executions, ...readdirSync(home)]);
       if (ids.size === 0) return [];
-      const { left } = await endProcesses(clock, { isExecution: (id) => ids.has(id) }, () => 0);
+      const { left } = await endProcesses(clock, { isExecution: (id) => ids.has(id) }, clock.elapsed);
       if (left.length === 0) for (const id of readdirSync(home)) await removeFolder(path.join(home, id));
       return left;
     },
@@ -138,9 +139,9 @@ interface ProgramEnd {
 function supervise(clock: Clock, run: EngineRun, place: string, program: Program): RunningEngine {
   /** Resolves when the execution has to end before its program does. */
   const told = deferred<void>();
-  let killAt = Number.POSITIVE_INFINITY;
+  let killAt: ElapsedTime | undefined;
   const endWithin = (graceMs: number) => {
-    killAt = Math.min(killAt, clock.elapsed() + graceMs);
+    killAt = earliestOf([killAt, plus(clock.elapsed(), graceMs)]);
     told.resolve();
   };
   let timedOut = false;
@@ -213,9 +214,9 @@ const processes = (count: number) => (count === 1 ? "1 process" : `${count} proc
 
 /** Like setTimer, but for a time of any length. */
 function after(clock: Clock, milliseconds: number, callback: () => void): Timer {
-  const due = clock.elapsed() + milliseconds;
+  const due = plus(clock.elapsed(), milliseconds);
   const next = (): Timer =>
-    clock.setTimer(Math.min(TIMER_MAX_MS, Math.max(0, due - clock.elapsed())), () => {
+    clock.setTimer(Math.min(TIMER_MAX_MS, Math.max(0, minus(due, clock.elapsed()))), () => {
       if (clock.elapsed() >= due) callback();
       else timer = next();
     });

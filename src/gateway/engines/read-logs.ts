@@ -7,6 +7,7 @@
 import type { LogEnd, LogLine } from "../../contract/engines.ts";
 import type { ExecutionState } from "../../contract/execution-states.ts";
 import { HEARTBEAT_MS } from "../../contract/http.ts";
+import { minus } from "../../lib/clocks.ts";
 import { roleIn } from "../access.ts";
 import type { Context } from "../context.ts";
 import { type EventReader, eventAnswer, HEARTBEAT, lastEventId } from "../event-stream.ts";
@@ -112,7 +113,7 @@ async function* events(
       else await wait(UNCOMMITTED_POLL_MS);
       continue;
     }
-    const quiet = sent + HEARTBEAT_MS - clock.elapsed();
+    const quiet = HEARTBEAT_MS - minus(clock.elapsed(), sent);
     if (quiet <= 0) {
       yield HEARTBEAT;
       sent = clock.elapsed();

@@ -10,6 +10,7 @@
  * Never touched are heads, of every branch, of nodes that exist or may be restored; and versions that were heads when a
  * running copy began to read (`context.copying`).
  */
+import { minus } from "../../lib/clocks.ts";
 import { freeBlob } from "../collect-blobs.ts";
 import type { Context } from "../context.ts";
 import { pause } from "../source-trees.ts";
@@ -68,7 +69,7 @@ export async function prune(context: PruneNeeds, pruning: Pruning): Promise<Prun
     const begun = clock.elapsed();
     const freed: string[] = [];
     const slice = () => {
-      for (let pages = 0; pages < SLICE_PAGES && clock.elapsed() - begun < SLICE_MS; pages += 1) {
+      for (let pages = 0; pages < SLICE_PAGES && minus(clock.elapsed(), begun) < SLICE_MS; pages += 1) {
         const { done, value } = found.next();
         if (done === true) {
           isOver = true;

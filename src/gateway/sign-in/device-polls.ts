@@ -3,6 +3,8 @@
  * interval by five seconds.
  */
 import { LRUCache } from "lru-cache";
+import { type ElapsedTime, minus } from "../../lib/clocks.ts";
+import type { Clock } from "../../lib/runtime.ts";
 
 /** A person who has approved the device waits this long. */
 export const POLL_SECONDS = 2;
@@ -11,15 +13,15 @@ const SLOWER_MS = 5000;
 const TOLERANCE_MS = 1000;
 const DEVICES = 10_000;
 
-export function createDevicePolls(clock: { elapsed(): number }) {
-  const polls = new LRUCache<string, { at: number; intervalMs: number }>({ max: DEVICES });
+export function createDevicePolls(clock: Pick<Clock, "elapsed">) {
+  const polls = new LRUCache<string, { at: ElapsedTime; intervalMs: number }>({ max: DEVICES });
   return {
     /** Counts a poll. False: it came too soon. */
     isInTime(deviceCode: string): boolean {
       const now = clock.elapsed();
       const before = polls.get(deviceCode);
       const intervalMs = before?.intervalMs ?? POLL_SECONDS * 1000;
-      const isInTime = before === undefined || now - before.at >= intervalMs - TOLERANCE_MS;
+      const isInTime = before === undefined || minus(now, before.at) >= intervalMs - TOLERANCE_MS;
       polls.set(deviceCode, { at: now, intervalMs: isInTime ? intervalMs : intervalMs + SLOWER_MS });
       return isInTime;
     },

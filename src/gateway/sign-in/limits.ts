@@ -3,6 +3,8 @@
  * restart gives a guesser one more burst, which the number of possible codes and passwords bears.
  */
 import { LRUCache } from "lru-cache";
+import { type ElapsedTime, minus, plus } from "../../lib/clocks.ts";
+import type { Clock } from "../../lib/runtime.ts";
 
 export interface Limit {
   /** Counts a try of `who`. False: it is one too many, and must not be answered for `waitSeconds`. */
@@ -22,15 +24,18 @@ export interface LimitOptions {
 /** The number of callers that are counted. The one that was inactive for longest is forgotten first. */
 const CALLERS = 10_000;
 
-export function createLimit(clock: { elapsed(): number }, { burst, everyMs }: LimitOptions): Limit {
-  /** When a caller has all tries back: `elapsed` milliseconds. */
-  const fullAt = new LRUCache<string, number>({ max: CALLERS });
-  const spent = (who: string) => Math.max(0, (fullAt.get(who) ?? 0) - clock.elapsed());
+export function createLimit(clock: Pick<Clock, "elapsed">, { burst, everyMs }: LimitOptions): Limit {
+  /** When a caller has all tries back. */
+  const fullAt = new LRUCache<string, ElapsedTime>({ max: CALLERS });
+  const spent = (who: string) => {
+    const at = fullAt.get(who);
+    return at === undefined ? 0 : Math.max(0, minus(at, clock.elapsed()));
+  };
   return {
     take(who) {
       const debt = spent(who);
       if (debt > (burst - 1) * everyMs) return false;
-      fullAt.set(who, clock.elapsed() + debt + everyMs);
+      fullAt.set(who, plus(clock.elapsed(), debt + everyMs));
       return true;
     },
     forget: (who) => void fullAt.delete(who),

@@ -2,6 +2,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseRequest, type Request } from "../../../src/engine/core/index.ts";
+import { rowTime } from "../../../src/lib/clocks.ts";
+import { NO_RANGES } from "../../../src/lib/ranges.ts";
 import { createMetadata, openDatabase, ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { unborn } from "../../../src/metadata/nodes.ts";
 
@@ -25,14 +27,21 @@ export async function makeBacklog(stateDir: string, count: number): Promise<void
           const inode = metadata.inodes.create({ ...common, kind: "folder", attributes, size: 0, content: "clean" });
           metadata.inodes.update(inode.id, { listed: 0 });
           const entry = metadata.entries.create(ROOT_INODE, `folder-${done}`, inode.id);
-          metadata.nodes.create(unborn(entry.id, "folder", now, now));
+          metadata.nodes.create(unborn(entry.id, "folder", rowTime(now), rowTime(now)));
           folder = inode.id;
         }
         const inode = metadata.inodes.create({ ...common, kind: "file", attributes, size: 10, content: "dirty" });
         const entry = metadata.entries.create(folder, `file-${done}`, inode.id);
-        metadata.nodes.create(unborn(entry.id, "file", now, now));
+        metadata.nodes.create(unborn(entry.id, "file", rowTime(now), rowTime(now)));
         const { lineage } = inode;
-        const live = { originNode: null, originVersion: null, size: 10, bytes: 4096, missing: "[]", usedAt: now };
+        const live = {
+          originNode: null,
+          originVersion: null,
+          size: 10,
+          bytes: 4096,
+          missing: NO_RANGES,
+          usedAt: rowTime(now),
+        };
         metadata.cacheFiles.create({ lineage, ...live });
         const path = join(stateDir, "live", String(Math.floor(lineage / SHARD)), String(lineage));
         mkdirSync(dirname(path), { recursive: true });

@@ -4,6 +4,7 @@ import { type ConnectOptions, connect, type Gateway } from "../../../src/client/
 import { staticToken } from "../../../src/client/credentials.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import type { HttpAnswer, HttpRequest, Transport } from "../../../src/contract/http.ts";
+import { millisecondsOf, minus } from "../../../src/lib/clocks.ts";
 import { createVirtualClock, type VirtualClock } from "../../support/virtual-clock.ts";
 
 /** What becomes of a request: an answer, or what the transport rejects with. */
@@ -31,7 +32,7 @@ export function scripted(steps: readonly Step[], options: Partial<ConnectOptions
       if (request.signal?.aborted === true) throw new RemoteError("aborted", "the call was aborted");
       const step = steps[Math.min(requests.length, steps.length - 1)];
       requests.push(request);
-      times.push(clock.elapsed());
+      times.push(millisecondsOf(clock.elapsed()));
       if (step === undefined) throw new Error("no step is scripted");
       return step(request);
     },
@@ -57,7 +58,7 @@ export async function drive<T>(clock: VirtualClock, promise: Promise<T>): Promis
   while (!isSettled) {
     await clock.settle();
     const next = clock.nextTimer();
-    if (!isSettled && next !== undefined) await clock.advance(Math.max(0, next - clock.elapsed()));
+    if (!isSettled && next !== undefined) await clock.advance(Math.max(0, minus(next, clock.elapsed())));
   }
   return settled;
 }

@@ -11,6 +11,7 @@ import { createHttpTransport, type HttpTransportOptions } from "../../../src/cli
 import type { ThreadOptions } from "../../../src/client/thread-messages.ts";
 import { createThreadTransport } from "../../../src/client/thread-transport.ts";
 import type { Transport } from "../../../src/contract/http.ts";
+import type { WallTime } from "../../../src/lib/clocks.ts";
 import type { Logger } from "../../../src/lib/log.ts";
 
 export interface TestServer {
@@ -54,7 +55,7 @@ export function startHttpThread(workerData: ThreadOptions): Worker {
 interface TestClientOptions extends Partial<HttpTransportOptions> {
   readonly credentials?: Credentials;
   readonly log?: Logger;
-  readonly now?: () => number;
+  readonly now?: () => WallTime;
 }
 
 /** A client of `baseUrl`, closed when the test is finished. */

@@ -1,6 +1,7 @@
 /** How much is begun while programs are busy: numbers alone, on a clock that is moved by hand. */
 import { expect, test } from "vitest";
 import { createForegroundThrottle } from "../../../src/engine/core/foreground-throttle.ts";
+import { elapsedTime } from "../../../src/lib/clocks.ts";
 
 const LATE_MS = 10_000;
 /** Of the time, that requests are at hand. */
@@ -10,7 +11,7 @@ const CALM = 0.05;
 /** Rows that take `rowMs` of the thread each, without end; `lateMs` after they were due. */
 function rows(rowMs: number, lateMs = 0) {
   let at = 0;
-  const way = createForegroundThrottle({ elapsed: () => at }, LATE_MS);
+  const way = createForegroundThrottle({ elapsed: () => elapsedTime(at) }, LATE_MS);
   let doneAt = 0;
   let sent = 0;
   let waited = 0;
@@ -56,7 +57,7 @@ test.each([1, 3, 7])("under endless requests rows of %i ms get their small share
 
 test("the look that begins rows is part of their turn: the longer it takes, the longer the rest", () => {
   let at = 0;
-  const way = createForegroundThrottle({ elapsed: () => at }, LATE_MS);
+  const way = createForegroundThrottle({ elapsed: () => elapsedTime(at) }, LATE_MS);
   const pass = (milliseconds: number) => {
     way.noteProgramTime(milliseconds * BUSY, false);
     at += milliseconds;
@@ -76,7 +77,7 @@ test("the look that begins rows is part of their turn: the longer it takes, the 
 
 test("rows that wait for a far gateway go at the same pace: no turn is far away", () => {
   let at = 0;
-  const way = createForegroundThrottle({ elapsed: () => at }, LATE_MS);
+  const way = createForegroundThrottle({ elapsed: () => elapsedTime(at) }, LATE_MS);
   let begun = 0;
   for (; at < 60_000; at += 1) {
     way.noteProgramTime(BUSY, true);
@@ -127,7 +128,7 @@ test("while somebody waits for it, all goes at full speed; after that programs g
 
 test("requests that wait for the gateway do not make us busy, unless they are many; those that wait for us do", () => {
   let at = 0;
-  const way = createForegroundThrottle({ elapsed: () => at }, LATE_MS);
+  const way = createForegroundThrottle({ elapsed: () => elapsedTime(at) }, LATE_MS);
   const isBusy = (everyMs: number, mayAsk: boolean) => {
     for (const end = at + 1_000; at < end; at += everyMs) way.noteProgramTime(everyMs, mayAsk);
     return Number.isFinite(way.room(true));

@@ -109,7 +109,7 @@ test.each(CASES)("%s (%i bytes): no byte is asked for twice", async (name, size)
   expect(await snapshot(world, inode)).toBe("taken");
   expect(hashOf(await snapshotBytes(world, inode))).toBe(hashOf(then));
   expect(asked(world, size)).toBe(size);
-  expect(world.context.metadata.cacheFiles.get(inode.lineage)).toMatchObject({ missing: "[]", unproven: "[]" });
+  expect(world.context.metadata.cacheFiles.get(inode.lineage)).toMatchObject({ missing: [], unproven: [] });
 });
 
 test.each(SIZES)("of a version that is not the head any more, too (%i bytes)", async (size) => {
@@ -284,7 +284,7 @@ test("what was read of a version that is another node's by now, too, is remember
   await expect(during(world, world.readAll(world.inode(inode.id)))).rejects.toThrow(WRONG);
   const read = await during(world, world.readAll(world.inode(inode.id)));
   expect(hashOf(read)).toBe(hashOf(content));
-  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toBe("[]");
+  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toEqual([]);
 });
 
 test("the kernel forgets what was shown of a version that is found to be wrong", async () => {

@@ -156,7 +156,7 @@ test("what was fetched and then overwritten is not fetched again after a crash",
   await world.write(handle, 10, TEXT);
   world.gateway.breaks = [];
   const next = await successor(world);
-  expect(next.context.metadata.cacheFiles.get(next.inode(id).lineage)?.missing).toContain("3145728");
+  expect(next.context.metadata.cacheFiles.get(next.inode(id).lineage)?.missing).toContain(3_145_728);
   expect(Buffer.from(await next.readAll(next.inode(id))).subarray(10, 10 + TEXT.length)).toEqual(TEXT);
 });
 

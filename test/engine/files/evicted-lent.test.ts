@@ -17,7 +17,7 @@ async function begin() {
   context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
   await world.readAll(world.inode(id));
   const missing = () => context.metadata.cacheFiles.get(lineage)?.missing;
-  expect(missing()).toBe("[]");
+  expect(missing()).toEqual([]);
   return { world, context, id, lineage, missing };
 }
 
@@ -53,7 +53,7 @@ test("a file that takes another's name while it is evicted is brought here again
   goOn();
   await Promise.all([evicting, replacing]);
   expect(metadata.entries.find(ROOT_INODE, "b")?.inode).toBe(id);
-  expect(missing()).toBe("[]");
+  expect(missing()).toEqual([]);
 });
 
 test.each(["open", "truncate"] as const)("all of it is here when it may be written to: %s", async (how) => {
@@ -63,21 +63,21 @@ test.each(["open", "truncate"] as const)("all of it is here when it may be writt
   context.fileState.afterClose.set(lineage, () => {
     evicting = dropCacheFile(context, { lineage });
   });
-  let missingThen: string | undefined;
+  let missingThen: readonly number[] | undefined;
   context.runtime.step = (label) => {
     if (label === "open: marked") missingThen = missing();
   };
   if (how === "open") await world.open(world.inode(id), { write: true });
   else await world.truncate(id, 4);
   await evicting;
-  expect(missingThen).toBe("[]");
+  expect(missingThen).toEqual([]);
 });
 
 /** Its bytes come before it gets a node that has to be given them. */
 async function replacesWhole(world: BytesWorld, lineage: KernelNodeId): Promise<void> {
   const { context } = world;
   await replace(world);
-  expect(context.metadata.cacheFiles.get(lineage)?.missing).toBe("[]");
+  expect(context.metadata.cacheFiles.get(lineage)?.missing).toEqual([]);
   expect((await context.runtime.files.stat(context.paths.cacheFile(lineage))).size).toBe("only there".length);
 }
 

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { parseRequest } from "../../../src/engine/core/index.ts";
 import { createRowClock } from "../../../src/engine/host/index.ts";
+import { minus, plus, rowTime } from "../../../src/lib/clocks.ts";
 import { openDatabase } from "../../../src/metadata/database.ts";
 import { createMetadata } from "../../../src/metadata/metadata.ts";
 import { createMemoryFiles } from "../../support/memory-files.ts";
@@ -39,7 +40,7 @@ test.each([HOUR, -HOUR])("set by %i ms while no daemon was there: the next one g
   const begun = start("boot").now();
   clock.jump(by);
   await clock.advance(1_000);
-  expect(start("boot").now()).toBe(begun + 1_000);
+  expect(start("boot").now()).toBe(plus(begun, 1_000));
 });
 
 test.each([0, 8 * HOUR, -HOUR])(
@@ -52,16 +53,16 @@ test.each([0, 8 * HOUR, -HOUR])(
     metadata.transaction(() => {
       metadata.rereads.add("node");
       const [reread] = metadata.rereads.due(happened, 1);
-      if (reread !== undefined) metadata.rereads.missing(reread, happened, happened + HOUR);
+      if (reread !== undefined) metadata.rereads.missing(reread, happened, plus(happened, HOUR));
     });
     clock.jump(by);
     const now = start("another boot").now();
-    expect(now - happened).toBeGreaterThanOrEqual(0);
-    expect(now - happened).toBeLessThanOrEqual(1_000);
+    expect(minus(now, happened)).toBeGreaterThanOrEqual(0);
+    expect(minus(now, happened)).toBeLessThanOrEqual(1_000);
     expect(metadata.rereads.missingSince("node")).toBe(happened);
     expect(metadata.rereads.due(now, 1)).toHaveLength(1);
     await clock.advance(1_500);
-    expect(start("another boot").now()).toBe(now + 1_500);
+    expect(start("another boot").now()).toBe(plus(now, 1_500));
   },
 );
 
@@ -69,13 +70,13 @@ test("whatever a commit says happened, another boot is no earlier and at most a 
   const { clock, metadata, start } = machine();
   for (let boot = 0; boot < 20; boot += 1) {
     const runtime = start(`boot ${boot}`);
-    let happened = 0;
+    let happened = runtime.now();
     for (const after of [1, 400, 998, 1, 1_000, boot * 97]) {
       await clock.advance(after);
       happened = runtime.now();
       metadata.transaction(() => metadata.settings.set("cursor", String(happened)));
     }
-    const later = start(`boot ${boot + 1}`).now() - happened;
+    const later = minus(start(`boot ${boot + 1}`).now(), happened);
     expect(later).toBeGreaterThanOrEqual(0);
     expect(later).toBeLessThanOrEqual(1_000);
   }
@@ -86,8 +87,8 @@ test("rows of a release that had the wall clock's time: none is later than now",
   const then = clock.wallClock() + HOUR;
   metadata.transaction(() => {
     metadata.rereads.add("node");
-    const [reread] = metadata.rereads.due(then, 1);
-    if (reread !== undefined) metadata.rereads.missing(reread, then, then);
+    const [reread] = metadata.rereads.due(rowTime(then), 1);
+    if (reread !== undefined) metadata.rereads.missing(reread, rowTime(then), rowTime(then));
   });
   const now = start("boot").now();
   expect(now).toBe(clock.wallClock());

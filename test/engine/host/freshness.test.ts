@@ -1,13 +1,14 @@
 /** When the journal is live, and what ends that: silence, sleep, a process that stood still, another past. */
 import { expect, test } from "vitest";
 import { createFreshness } from "../../../src/engine/host/index.ts";
+import { millisecondsOf } from "../../../src/lib/clocks.ts";
 import { createVirtualClock } from "../../support/virtual-clock.ts";
 
 function start() {
   const clock = createVirtualClock();
   const ends: number[] = [];
   const fresh = createFreshness(clock);
-  fresh.onEnd(() => ends.push(clock.elapsed()));
+  fresh.onEnd(() => ends.push(millisecondsOf(clock.elapsed())));
   const live = () => fresh.caughtUp(fresh.asking());
   return { clock, fresh, ends, live };
 }

@@ -8,6 +8,7 @@ import { MANY } from "../../../src/engine/core/index.ts";
 import { followOnce } from "../../../src/engine/remote/follow.ts";
 import { pollFolders } from "../../../src/engine/remote/poll.ts";
 import { contentOfNode } from "../../../src/engine/sync/index.ts";
+import { rowTime } from "../../../src/lib/clocks.ts";
 import { attemptId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
@@ -55,7 +56,7 @@ test("a node that may not be read does not keep the journal from being followed"
   await followOnce(context, SIGNAL);
   expect(names()).toEqual(["a", "b moved"]);
   expect(metadata.settings.getNumber("cursor")).toBe(9);
-  expect(metadata.rereads.due(0, 9).map(({ nodeId }) => nodeId)).toEqual(["a"]);
+  expect(metadata.rereads.due(rowTime(0), 9).map(({ nodeId }) => nodeId)).toEqual(["a"]);
 });
 
 test("a deletion is heard of, though the change before it cannot be read", async () => {
@@ -144,10 +145,10 @@ test("what may not be read and nobody here has a row of is not asked for for eve
   const { context, metadata, clock } = await begin({});
   for (const id of ["a", "unknown"]) metadata.rereads.add(id);
   for (let minutes = 0; minutes <= 10; minutes += 1) {
-    for (const reread of metadata.rereads.due(clock.wallClock(), 9)) context.nodeReader.notVisible(reread);
+    for (const reread of metadata.rereads.due(rowTime(clock.wallClock()), 9)) context.nodeReader.notVisible(reread);
     await clock.advance(60_000);
   }
-  expect(metadata.rereads.due(Number.MAX_SAFE_INTEGER, 9).map(({ nodeId }) => nodeId)).toEqual(["a"]);
+  expect(metadata.rereads.due(rowTime(Number.MAX_SAFE_INTEGER), 9).map(({ nodeId }) => nodeId)).toEqual(["a"]);
 });
 
 test("a folder that may not be listed does not keep the others, nor what comes after them, from being read", async () => {
@@ -207,7 +208,8 @@ test("deleted and restored while its id is not found: the deletion that is known
   });
   metadata.inodes.update(ROOT_INODE, { listed: 1 });
   const ask = async () => {
-    for (const reread of metadata.rereads.due(clock.wallClock(), 9)) await context.nodeReader.refresh(reread, SIGNAL);
+    for (const reread of metadata.rereads.due(rowTime(clock.wallClock()), 9))
+      await context.nodeReader.refresh(reread, SIGNAL);
   };
   await followOnce(context, SIGNAL);
   expect(names()).toEqual(["b"]);

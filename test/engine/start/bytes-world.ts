@@ -31,6 +31,7 @@ import { createSyncRows } from "../../../src/engine/start/sync-rows.ts";
 import { createQuota, createSync, type Sync } from "../../../src/engine/sync/index.ts";
 import { createTree, type Tree } from "../../../src/engine/tree/index.ts";
 import { createOutgoing, type Outgoing } from "../../../src/engine/upload/index.ts";
+import { millisecondsOf, type RowTime, rowTime } from "../../../src/lib/clocks.ts";
 import type { Logger } from "../../../src/lib/log.ts";
 import { openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { timeFromNanoseconds } from "../../../src/lib/time.ts";
@@ -199,7 +200,12 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   const slow = slowFiles(files, remains.turns);
   const passthrough = remains.isPassing ? createMemoryPassthrough(files) : undefined;
   const mover = createMemoryFastPath(files, clock.wallClock);
-  const runtime = { ...clock, now: clock.wallClock, ageOf: (time: number) => clock.wallClock() - time, files: slow };
+  const runtime = {
+    ...clock,
+    now: () => rowTime(clock.wallClock()),
+    ageOf: (time: RowTime) => clock.wallClock() - millisecondsOf(time),
+    files: slow,
+  };
   const metadata = createMetadata<Request>(database, parseRequest);
   const activity = createActivity();
   const network = createNetwork(runtime, {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RemoteError, type RemoteErrorCode } from "../../../src/client/errors.ts";
 import { ONE_TRY, type RetryBudget, retryAtStart } from "../../../src/engine/start/index.ts";
+import { millisecondsOf } from "../../../src/lib/clocks.ts";
 import { createVirtualClock } from "../../support/virtual-clock.ts";
 
 /** Asks a gateway that fails `failures` times, each after `takesMs`; what came of it, and when. */
@@ -26,7 +27,7 @@ async function ask(
     outcome = value;
   });
   for (let steps = 0; outcome === undefined && steps < 1000; steps++) await clock.advance(10);
-  return { outcome, calls, ms: clock.elapsed() };
+  return { outcome, calls, ms: millisecondsOf(clock.elapsed()) };
 }
 
 describe("a gateway that fails", () => {

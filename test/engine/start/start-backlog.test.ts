@@ -4,7 +4,9 @@ import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import { parseRequest } from "../../../src/engine/core/index.ts";
 import { startEngine } from "../../../src/engine/start/index.ts";
+import { rowTime } from "../../../src/lib/clocks.ts";
 import { SILENT } from "../../../src/lib/log.ts";
+import { NO_RANGES } from "../../../src/lib/ranges.ts";
 import { openDatabase } from "../../../src/metadata/database.ts";
 import { kernelNodeId } from "../../../src/metadata/ids.ts";
 import { createMetadata, ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -31,8 +33,8 @@ async function startWith(count: number, boot: string) {
     for (let index = 0; index < count; index += 1) {
       const inode = metadata.inodes.create({ ...EMPTY, kind: "file", attributes: {}, size: 4, content: "dirty" });
       const entry = metadata.entries.create(ROOT_INODE, `file-${index}`, inode.id);
-      const node = metadata.nodes.create(unborn(entry.id, "file", 1, 1));
-      const live = { originNode: null, originVersion: null, size: 4, bytes: 4, missing: "[]", usedAt: 1 };
+      const node = metadata.nodes.create(unborn(entry.id, "file", rowTime(1), rowTime(1)));
+      const live = { originNode: null, originVersion: null, size: 4, bytes: 4, missing: NO_RANGES, usedAt: rowTime(1) };
       metadata.cacheFiles.create({ lineage: inode.lineage, ...live });
       files.add(paths.cacheFile(inode.lineage));
       const snapshot = {
@@ -45,7 +47,7 @@ async function startWith(count: number, boot: string) {
       };
       const { id: generation } = metadata.snapshots.create({ ...snapshot, synced: 1, boot });
       const upload = { do: "upload", parent: "root", name: entry.name, size: 4, hash: "hash", attributes: {} };
-      const times = { nextAt: 1, createdAt: 1 };
+      const times = { nextAt: rowTime(1), createdAt: rowTime(1) };
       const request = parseRequest(upload);
       metadata.attempts.create({ node: node.id, key: `key-${index}`, request, generation, ...times });
       const lost = metadata.inodes.create({ ...EMPTY, kind: "file", attributes: {}, content: "dirty" });

@@ -7,6 +7,7 @@ import type { Workspace } from "../../../src/contract/resources.ts";
 import { SCOPES } from "../../../src/contract/scopes.ts";
 import { parseRequest } from "../../../src/engine/core/index.ts";
 import { startEngine } from "../../../src/engine/start/index.ts";
+import { rowTime } from "../../../src/lib/clocks.ts";
 import { EMPTY_HASH } from "../../../src/lib/empty-hash.ts";
 import { SILENT } from "../../../src/lib/log.ts";
 import { openDatabase } from "../../../src/metadata/database.ts";
@@ -62,7 +63,7 @@ async function startUntold(scopes?: ReadonlySet<string>, { features = ALL_FEATUR
     metadata.nodes.create(born(metadata.createRootEntry(), root));
     const inode = metadata.inodes.create({ ...EMPTY, kind: "file", hash: EMPTY_HASH, content: "dirty" });
     const entry = metadata.entries.create(ROOT_INODE, "file", inode.id);
-    metadata.nodes.create(unborn(entry.id, "file", 1, 1));
+    metadata.nodes.create(unborn(entry.id, "file", rowTime(1), rowTime(1)));
   });
   let tell = (_: Workspace | undefined) => {};
   const told = new Promise<Workspace | undefined>((resolve) => {

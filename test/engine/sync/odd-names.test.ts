@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { nameProblem } from "../../../src/contract/names.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { refreshNode } from "../../../src/engine/sync/fetch-node.ts";
+import { rowTime } from "../../../src/lib/clocks.ts";
 import { inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { inodeOfFolder, make, makeWorld, nodeOf, remove, rowOf } from "../../support/rows-world.ts";
@@ -60,7 +61,7 @@ test("written here, deleted there: kept under a name a file can have", async () 
   const entry = rowOf(world, "f").entry;
   const inode = entry === null ? undefined : metadata.entries.get(entry)?.inode;
   metadata.inodes.update(inode ?? inodeId(0), { content: "dirty", hash: "other", changes: 1 });
-  metadata.nodes.update(rowOf(world, "f").id, { dirtySince: 1, due: 1 });
+  metadata.nodes.update(rowOf(world, "f").id, { dirtySince: rowTime(1), due: rowTime(1) });
   context.observer.deletion("f", 3, 9);
   const [name] = await shown();
   expect(name).toMatch(/^a-b \(conflict, .*\)\.txt$/);
@@ -73,7 +74,7 @@ test("moved into a folder that is not shown, a node is not asked for again and a
   const moved = nodeOf("f", { parentId: "d", revision: 2 });
   const client = { ...context.client, getNode: async (id: string) => (id === "d" ? folder : moved) };
   metadata.rereads.add("f");
-  for (const reread of metadata.rereads.due(0, 9)) {
+  for (const reread of metadata.rereads.due(rowTime(0), 9)) {
     await refreshNode(withParts(context, { client }), reread, new AbortController().signal);
   }
   expect(metadata.rereads.count()).toBe(0);

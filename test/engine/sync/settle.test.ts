@@ -8,6 +8,7 @@ import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
 import type { Request } from "../../../src/engine/core/index.ts";
 import { listRemovedFolder } from "../../../src/engine/sync/list-removed-folder.ts";
 import { createForgetting } from "../../../src/engine/tree/index.ts";
+import { minus, rowTime } from "../../../src/lib/clocks.ts";
 import type { Attempt } from "../../../src/metadata/attempts.ts";
 import { inodeId, nodeRowId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -190,7 +191,7 @@ async function givenUp() {
   const world = await makeWorld();
   const row = make(world, ROOT_INODE, "a");
   const first = sendNext(world, row, "first");
-  world.metadata.attempts.abandon(first.id, world.clock.wallClock());
+  world.metadata.attempts.abandon(first.id, rowTime(world.clock.wallClock()));
   rename(world, row, ROOT_INODE, "b");
   const arrived = nodeOf("older", { name: "a", lastKey: "first" });
   return { world, row, arrived };
@@ -239,7 +240,7 @@ test("the same after the file was removed, deletion acknowledged", async () => {
 test("an old answer names what a given-up upload made, and somebody has edited that since: the edit is news", async () => {
   const world = await makeWorld();
   const row = make(world, ROOT_INODE, "a");
-  world.metadata.attempts.abandon(sendNext(world, row, "first").id, 0);
+  world.metadata.attempts.abandon(sendNext(world, row, "first").id, rowTime(0));
   const second = sendNext(world, row, "second");
   const made = nodeOf("n", { name: "a", lastKey: "first", contentHash: EMPTY, size: 0 });
   const edited = { ...made, lastKey: null, revision: 2, head: "theirs", contentHash: "theirs" };
@@ -263,8 +264,8 @@ test("a given-up request is remembered from when it was given up, not from when 
   world.context.answers.acknowledge(sendNext(world, row, "second"), secondNode, 3);
   const long = sendNextTo(world, "long");
   await world.clock.advance(2 * SETTLE_MS);
-  world.metadata.attempts.abandon(long.id, world.clock.wallClock());
-  world.metadata.attempts.removeAbandonedBefore(world.clock.wallClock() - SETTLE_MS);
+  world.metadata.attempts.abandon(long.id, rowTime(world.clock.wallClock()));
+  world.metadata.attempts.removeAbandonedBefore(rowTime(world.clock.wallClock() - SETTLE_MS));
   expect(world.metadata.attempts.ofKey("long")?.state).toBe("abandoned");
   // The other one can no longer arrive; a node with its key is taken for anybody's.
   expect(world.metadata.attempts.ofKey("first")).toBeUndefined();
@@ -299,7 +300,7 @@ test("a row nobody needs goes when nothing of it can arrive any more", async () 
   expect(nextOf(world, row)).toEqual({ do: "wait", for: "answer" });
   expect(world.metadata.nodes.counts().dirty).toBe(1);
   await world.clock.advance(SETTLE_MS + 1);
-  world.metadata.attempts.removeAbandonedBefore(world.clock.wallClock() - SETTLE_MS);
+  world.metadata.attempts.removeAbandonedBefore(rowTime(world.clock.wallClock() - SETTLE_MS));
   expect(nextOf(world, row)).toBeUndefined();
   expect(world.metadata.nodes.get(row.id)).toBeUndefined();
 });
@@ -307,7 +308,7 @@ test("a row nobody needs goes when nothing of it can arrive any more", async () 
 test("a given-up upload took the place, was removed there, and the next one made a node of its own", async () => {
   const world = await makeWorld();
   const row = make(world, ROOT_INODE, "a");
-  world.metadata.attempts.abandon(sendNext(world, row, "first").id, 0);
+  world.metadata.attempts.abandon(sendNext(world, row, "first").id, rowTime(0));
   const second = sendNext(world, row, "second");
   world.context.observer.node(nodeOf("older", { name: "a", lastKey: "first" }));
   expect(world.metadata.nodes.get(row.id)?.nodeId).toBe("older");
@@ -326,7 +327,7 @@ test("a node that came in as a stranger and is in use: its request is dropped, l
   const stranger = rowOf(world, "n");
   const entry = world.metadata.entries.find(ROOT_INODE, "z");
   world.metadata.inodes.update(entry?.inode ?? inodeId(0), { attributes: { mode: 0o600 } });
-  world.metadata.nodes.update(stranger.id, { dirtySince: 1, due: 1 });
+  world.metadata.nodes.update(stranger.id, { dirtySince: rowTime(1), due: rowTime(1) });
   const change = sendNext(world, stranger, "change");
   let isStopped = false;
   world.context.sending.set(change.id, () => {
@@ -383,8 +384,8 @@ test.each(["seen beside it", "changed here since"])(
     if (how === "changed here since") {
       hearOfIt();
       world.metadata.nodes.update(rowOf(world, "n").id, {
-        dirtySince: world.clock.wallClock(),
-        due: world.clock.wallClock(),
+        dirtySince: rowTime(world.clock.wallClock()),
+        due: rowTime(world.clock.wallClock()),
       });
     }
     answer();
@@ -459,7 +460,7 @@ test("a move that was given up is no birth: its row goes with the node", async (
   world.context.observer.node(nodeOf("n"));
   const row = rowOf(world, "n");
   rename(world, row, ROOT_INODE, "moved");
-  world.metadata.attempts.abandon(sendNext(world, row, "move").id, world.clock.wallClock());
+  world.metadata.attempts.abandon(sendNext(world, row, "move").id, rowTime(world.clock.wallClock()));
   rename(world, row, ROOT_INODE, "n");
   world.context.observer.deletion("n", 2, 5);
   expect(world.metadata.nodes.get(row.id)).toBeUndefined();
@@ -472,12 +473,12 @@ test("while an id is not to be found, what is wanted of it is asked for ever mor
   remove(world, ROOT_INODE, "n");
   const waits: number[] = [];
   for (let count = 0; count < 12; count += 1) {
-    const now = world.clock.wallClock();
+    const now = rowTime(world.clock.wallClock());
     world.context.answers.refused(sendNext(world, row, `delete ${count}`), new RemoteError("notFound", "not there"));
     const [reread] = world.metadata.rereads.due(now, 1);
     if (reread === undefined) throw new Error("its id is not asked for");
     world.metadata.rereads.missing(reread, world.metadata.rereads.missingSince("n") ?? now, now);
-    const wait = (world.metadata.nodes.get(row.id)?.due ?? now) - now;
+    const wait = minus(world.metadata.nodes.get(row.id)?.due ?? now, now);
     waits.push(wait / 1000);
     await world.clock.advance(wait);
   }

@@ -11,6 +11,7 @@ import {
   type Slots,
   SMALL,
 } from "../../../src/engine/upload/slots.ts";
+import { elapsedTime } from "../../../src/lib/clocks.ts";
 
 /** A gateway that works on `places` requests at once, each `workMs` long, `wayMs` away: what an answer takes with so many in flight. */
 const gateway = (wayMs: number, workMs: number, places: number) => (inFlight: number) =>
@@ -22,7 +23,7 @@ function settle(takes: (inFlight: number) => number, answers: number, first = 8,
   for (let answer = 0; answer < answers; answer += 1) {
     const took = takes(limit.value);
     at += took / limit.value;
-    limit.answered(at, took, true, 0);
+    limit.answered(elapsedTime(at), took, true, 0);
   }
   return limit;
 }
@@ -33,36 +34,38 @@ test("with a gateway that is far and fast, the limit grows to the most", () => {
 
 test("where answers wait for this thread, which is busy, that is no line at the gateway", () => {
   const limit = createConcurrencyLimit(8, 32);
-  limit.answered(0, 1, false, 0);
-  for (let answer = 1; answer < 2_000; answer += 1) limit.answered(answer, limit.value, true, 0.9 * answer);
+  limit.answered(elapsedTime(0), 1, false, 0);
+  for (let answer = 1; answer < 2_000; answer += 1)
+    limit.answered(elapsedTime(answer), limit.value, true, 0.9 * answer);
   expect(limit.value).toBe(32);
   // It is not busy any more, and it takes as long.
-  for (let answer = 2_000; answer < 6_000; answer += 1) limit.answered(answer, limit.value, true, 1_800);
+  for (let answer = 2_000; answer < 6_000; answer += 1) limit.answered(elapsedTime(answer), limit.value, true, 1_800);
   expect(limit.value).toBeLessThan(12);
 });
 
 test("where requests wait in a line there, the limit stays where the line is short", () => {
   const limit = createConcurrencyLimit(8, 32);
   // Alone, an answer takes 1 ms; of more, each waits for all others.
-  limit.answered(0, 1, false, 0);
-  for (let answer = 0; answer < 500; answer += 1) limit.answered(answer, limit.value, true, 0);
+  limit.answered(elapsedTime(0), 1, false, 0);
+  for (let answer = 0; answer < 500; answer += 1) limit.answered(elapsedTime(answer), limit.value, true, 0);
   expect(limit.value).toBeGreaterThanOrEqual(4);
   expect(limit.value).toBeLessThan(12);
 });
 
 test("a limit that is not used does not grow", () => {
   const limit = createConcurrencyLimit(8, 32);
-  for (let answer = 0; answer < 500; answer += 1) limit.answered(answer, 10, false, 0);
+  for (let answer = 0; answer < 500; answer += 1) limit.answered(elapsedTime(answer), 10, false, 0);
   expect(limit.value).toBe(8);
 });
 
 test("too much halves it once for all that were in flight together, down to one, and it comes back", () => {
   const limit = createConcurrencyLimit(16, 32);
-  for (let refusal = 0; refusal < 16; refusal += 1) limit.tooMuch(5, 10 + refusal);
+  for (let refusal = 0; refusal < 16; refusal += 1) limit.tooMuch(elapsedTime(5), elapsedTime(10 + refusal));
   expect(limit.value).toBe(8);
-  for (let refusal = 1; refusal < 9; refusal += 1) limit.tooMuch(100 * refusal, 100 * refusal + 10);
+  for (let refusal = 1; refusal < 9; refusal += 1)
+    limit.tooMuch(elapsedTime(100 * refusal), elapsedTime(100 * refusal + 10));
   expect(limit.value).toBe(1);
-  for (let answer = 0; answer < 2_000; answer += 1) limit.answered(10_000 + answer, 100, true, 0);
+  for (let answer = 0; answer < 2_000; answer += 1) limit.answered(elapsedTime(10_000 + answer), 100, true, 0);
   expect(limit.value).toBe(32);
 });
 

@@ -8,6 +8,7 @@ import {
   paceAfterTry,
   type Writes,
 } from "../../../src/engine/upload/snapshot-times.ts";
+import { elapsedTime, millisecondsOf, plus } from "../../../src/lib/clocks.ts";
 
 const { pace: NO_SNAPSHOT_YET } = new SnapshotPacing();
 
@@ -18,11 +19,11 @@ function snapshotsOf(writes: readonly number[], tookSeconds = 0): number[] {
   const snapshots: number[] = [];
   let pace = NO_SNAPSHOT_YET;
   let since: Writes | undefined;
-  for (const at of [...writes.map((second) => second * 1_000), Number.POSITIVE_INFINITY]) {
-    const due = since === undefined ? Number.POSITIVE_INFINITY : nextSnapshotAt(pace, since);
-    if (since !== undefined && due <= at) {
-      pace = paceAfterSnapshot(pace, since, due, due + tookSeconds * 1_000);
-      snapshots.push(due / 1_000);
+  for (const at of [...writes.map((second) => second * 1_000), Number.POSITIVE_INFINITY].map(elapsedTime)) {
+    const due = since === undefined ? undefined : nextSnapshotAt(pace, since);
+    if (since !== undefined && due !== undefined && due <= at) {
+      pace = paceAfterSnapshot(pace, since, due, plus(due, tookSeconds * 1_000));
+      snapshots.push(millisecondsOf(due) / 1_000);
       since = undefined;
     }
     since = { first: since?.first ?? at, last: at };
@@ -52,8 +53,8 @@ test("writing that never pauses has snapshots all the same, ever more seldom", (
 
 test("snapshots that take long are taken so much more seldom, also where one came to nothing", () => {
   expect(gaps(snapshotsOf(each(20, 60), 20)).every((gap) => gap >= 220)).toBe(true);
-  const pace = paceAfterTry(NO_SNAPSHOT_YET, 1_000, 6_000);
-  expect(nextSnapshotAt(pace, { first: 0, last: 6_000 })).toBe(56_000);
+  const pace = paceAfterTry(NO_SNAPSHOT_YET, elapsedTime(1_000), elapsedTime(6_000));
+  expect(nextSnapshotAt(pace, { first: elapsedTime(0), last: elapsedTime(6_000) })).toBe(56_000);
 });
 
 test("no write waits longer than it may, and who writes after a rest waits for the first pause", () => {

@@ -4,6 +4,7 @@ import { RemoteError } from "../../../src/client/errors.ts";
 import { fromDisk } from "../../../src/engine/api/index.ts";
 import { retryNow } from "../../../src/engine/ops/index.ts";
 import { send } from "../../../src/engine/upload/send.ts";
+import { rowTime } from "../../../src/lib/clocks.ts";
 import { systemError } from "../../../src/lib/system-error.ts";
 import { entryId, type InodeId, inodeId, type KernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -83,7 +84,14 @@ async function unreadableSnapshot() {
   const request = step?.do === "send" ? step.request : expect.unreachable("nothing to send");
   const now = clock.wallClock();
   const generation = metadata.snapshots.newestOf(inode.id)?.id ?? null;
-  metadata.attempts.create({ node: row.id, key: "birth", request, generation, nextAt: now, createdAt: now });
+  metadata.attempts.create({
+    node: row.id,
+    key: "birth",
+    request,
+    generation,
+    nextAt: rowTime(now),
+    createdAt: rowTime(now),
+  });
   const upload = async () => {
     throw new RemoteError("aborted", "the content to send cannot be read: EIO");
   };
@@ -119,7 +127,7 @@ test("removed, it is waited for no longer than for what may still arrive", async
   await tryAgain(8);
   const { attempts, nodes } = world.metadata;
   expect(world.context.planner.advance(row.id)?.step).toEqual({ do: "wait", for: "answer" });
-  attempts.removeAbandonedBefore(world.clock.wallClock() + 1);
+  attempts.removeAbandonedBefore(rowTime(world.clock.wallClock() + 1));
   world.context.planner.advance(row.id);
   expect(nodes.get(row.id)).toBeUndefined();
 });

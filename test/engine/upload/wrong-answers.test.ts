@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { RemoteError } from "../../../src/client/errors.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import { send } from "../../../src/engine/upload/send.ts";
+import { rowTime } from "../../../src/lib/clocks.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { EMPTY, make, makeWorld, namesIn, nodeOf, rowOf, sendNext } from "../../support/rows-world.ts";
@@ -51,7 +52,7 @@ test.each([
   ["attributes", { attributes: { mode: 0o600 } }],
 ])("%s, wrong in the answer: the node is read, and is as it was sent", async (_, wrong) => {
   const { world, right } = await sent(wrong);
-  expect(world.metadata.rereads.due(world.clock.wallClock(), 10).map(({ nodeId }) => nodeId)).toContain("n");
+  expect(world.metadata.rereads.due(rowTime(world.clock.wallClock()), 10).map(({ nodeId }) => nodeId)).toContain("n");
   world.context.observer.node(right, "id");
   expect([namesIn(world, ROOT_INODE), nextOf(world)]).toEqual([["a"], undefined]);
   expect(rowOf(world, "n")).toMatchObject({ seen: null, base: { parent: "root", name: "a", head: "v1", hash: EMPTY } });

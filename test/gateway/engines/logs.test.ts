@@ -8,6 +8,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createLineCutter, LINE_MAX_BYTES } from "../../../src/gateway/engines/lines.ts";
 import { LOG_MAX_BYTES, type Logs, openLogs } from "../../../src/gateway/engines/logs.ts";
+import { wallTime } from "../../../src/lib/clocks.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const NOON = Date.UTC(2026, 0, 1, 12);
@@ -16,7 +17,7 @@ const FULL = "The log is full: of an execution 10 MiB are kept, and nothing of w
 let now: number;
 let folder: string;
 let logs: Logs;
-const openIn = (place: string) => openLogs({ folder: place, clock: { wallClock: () => now } });
+const openIn = (place: string) => openLogs({ folder: place, clock: { wallClock: () => wallTime(now) } });
 
 beforeEach(async () => {
   now = NOON;

@@ -17,6 +17,7 @@ import {
   type RunningEngine,
   TERM_GRACE_MS,
 } from "../../../src/gateway/engines/processes.ts";
+import { elapsedTime, millisecondsOf, minus, plus } from "../../../src/lib/clocks.ts";
 import type { Clock } from "../../../src/lib/runtime.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 import { hasCode } from "../../../src/lib/system-error.ts";
@@ -26,7 +27,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 /** On which three seconds are one: a busy machine takes more than one to stop what begins others without end. */
 const quickClock: Clock = {
   ...systemClock,
-  elapsed: () => systemClock.elapsed() * 3,
+  elapsed: () => elapsedTime(millisecondsOf(systemClock.elapsed()) * 3),
   setTimer: (milliseconds, callback) => systemClock.setTimer(milliseconds / 3, callback),
 };
 
@@ -248,10 +249,10 @@ test("a program that runs longer than it may is told to end, and killed when it 
   const clock = { told: 0, killed: 0 };
   const engine = start(script("trap 'echo told' TERM; while :; do sleep 0.01; done"), { timeLimitMs: 1000 });
   void said("out: told").then(() => {
-    clock.told = quickClock.elapsed();
+    clock.told = millisecondsOf(quickClock.elapsed());
   });
   const end = await engine.ended;
-  clock.killed = quickClock.elapsed();
+  clock.killed = millisecondsOf(quickClock.elapsed());
   const detail = "It ran longer than its time limit of 1 s.";
   expect([end, hold.isFree()]).toEqual([{ exitCode: null, timedOut: true, detail }, true]);
   // Once. The sleep of that moment may say that it was ended.
@@ -265,7 +266,7 @@ test("a grace that was given is made shorter by a later one, and never longer", 
   void engine.end(10 * 3_600_000);
   const began = quickClock.elapsed();
   expect(await engine.end(0)).toMatchObject({ detail: "It was ended by SIGKILL." });
-  expect(quickClock.elapsed() - began).toBeLessThan(3_600_000);
+  expect(minus(quickClock.elapsed(), began)).toBeLessThan(3_600_000);
 });
 
 test("a program that is ended before it has begun ends all the same", async () => {
@@ -314,9 +315,13 @@ test("when there is no time left, no process stays stopped", async () => {
   const ended = once(child, "exit");
   onTestFinished(() => void child.kill("SIGKILL"));
   await once(child, "spawn");
-  let elapsed = 0;
-  const clock: Clock = { ...systemClock, elapsed: () => (elapsed += 6_000) };
+  let now = elapsedTime(0);
+  const elapsed = () => {
+    now = plus(now, 6_000);
+    return now;
+  };
+  const clock: Clock = { ...systemClock, elapsed };
   const ours = { isExecution: (id: string) => id === "hurried" };
-  expect(await endProcesses(clock, ours, () => 0)).toEqual({ found: 0, left: [] });
+  expect(await endProcesses(clock, ours, () => elapsedTime(0))).toEqual({ found: 0, left: [] });
   expect(await ended).toEqual([null, "SIGKILL"]);
 });

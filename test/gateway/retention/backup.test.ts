@@ -8,6 +8,7 @@ import { restoreBackup } from "../../../src/gateway/backup/restore.ts";
 import { checkHold, holdBlobs } from "../../../src/gateway/data-folder.ts";
 import { askOwner } from "../../../src/gateway/owner-calls.ts";
 import { type RunningGateway, startGateway } from "../../../src/gateway/start.ts";
+import { wallTime } from "../../../src/lib/clocks.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 import type { AnswerJson } from "../../support/answer-json.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -52,7 +53,7 @@ async function contentOf(served: Served, name: string): Promise<string> {
 }
 
 const backUp = (dataDir: string, folder: string, step: (label: string) => void = () => {}) =>
-  makeBackup({ dataDir, folder, isThorough: true, clock: { wallClock: () => Date.now(), step } });
+  makeBackup({ dataDir, folder, isThorough: true, clock: { wallClock: () => wallTime(Date.now()), step } });
 
 async function restore(from: string, isThorough = true): Promise<Served & { readonly position: number }> {
   const dataDir = path.join(await temporaryFolder(), "restored");

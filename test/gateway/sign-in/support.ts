@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 import { type Account, type AccountStore, accountsInMemory } from "../../../src/gateway/accounts/index.ts";
 import { createSignIn, type OutsideIssuer } from "../../../src/gateway/sign-in/index.ts";
+import { plus, wallTime } from "../../../src/lib/clocks.ts";
 import { SILENT } from "../../../src/lib/log.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 
@@ -43,8 +44,8 @@ export async function createWorld(outside?: OutsideIssuer): Promise<World> {
   let offset = 0;
   const clock = {
     ...systemClock,
-    wallClock: () => systemClock.wallClock() + offset,
-    elapsed: () => systemClock.elapsed() + offset,
+    wallClock: () => wallTime(systemClock.wallClock() + offset),
+    elapsed: () => plus(systemClock.elapsed(), offset),
   };
   const store = accountsInMemory(clock);
   const ada = await store.accounts.add("ada", PASSWORD);

@@ -1,5 +1,6 @@
 /** The end of a history: nothing is in the way any more, and all must come to the same and to rest. */
 import { type Features, SETTLE_MS } from "../../../src/contract/features.ts";
+import { type ElapsedTime, minus } from "../../../src/lib/clocks.ts";
 import { diskViolations } from "./invariants.ts";
 import type { Mount } from "./mount.ts";
 import type { Oracle } from "./oracle.ts";
@@ -65,16 +66,17 @@ export function createEnding(world: World, oracle: Oracle, options: EndingOption
   }
 
   /** Of all up to this position, which is the latest since then. Where no cursor says so, the folders that were listed do. */
-  function hasHeard({ name, process }: Mount, position: number, since: number): boolean {
+  function hasHeard({ name, process }: Mount, position: number, since: ElapsedTime): boolean {
     if (process === undefined) return false;
     if (features.isFull) return rowsOf(process.database).cursor() >= position;
     const [folder] = process.heard.notSince(since);
-    if (folder === undefined || clock.elapsed() - since <= LEFT_ALONE_MS + quietMs) return folder === undefined;
+    if (folder === undefined || minus(clock.elapsed(), since) <= LEFT_ALONE_MS + quietMs) return folder === undefined;
     throw new Fault(`${name} does not list folder ${folder} again`);
   }
 
   async function comeToRest(): Promise<void> {
-    let [before, since] = [Number.NaN, 0];
+    let before = Number.NaN;
+    let since = clock.elapsed();
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       for (const mount of mounts) await drain(mount);
       if (world.position() !== before) since = clock.elapsed();

@@ -3,17 +3,18 @@
  * whole list is here. The engine itself keeps no account of it: seen by what it asks of its client, and by its rows.
  */
 import type { Client } from "../../../src/client/client.ts";
+import type { ElapsedTime } from "../../../src/lib/clocks.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
 
 export interface Heard {
   /** Known folders (inodes) of which no list is here that was asked for at `since` or later. */
-  notSince(since: number): number[];
+  notSince(since: ElapsedTime): number[];
 }
 
 interface Listed {
   /** When the first page of the last whole list was asked for, and when the last one was answered. */
-  readonly askedAt: number;
-  readonly answeredAt: number;
+  readonly askedAt: ElapsedTime;
+  readonly answeredAt: ElapsedTime;
 }
 
 /** Those that are completely known, or in which something is. One that is not at the gateway nobody else can have put anything into. */
@@ -22,10 +23,10 @@ const KNOWN = `SELECT inode.id AS folder, node.node_id AS nodeId FROM inode
   WHERE inode.kind = 'folder' AND node.node_id IS NOT NULL
   AND (inode.listed IS NOT NULL OR inode.id IN (SELECT parent FROM entry)) ORDER BY inode.id`;
 
-/** From here on the client tells. `elapsed`: of the clock `since` is of. */
-export function hearLists(client: Client, elapsed: () => number) {
+/** From here on the client tells. */
+export function hearLists(client: Client, elapsed: () => ElapsedTime) {
   const listed = new Map<string, Listed>();
-  const begun = new Map<string, number>();
+  const begun = new Map<string, ElapsedTime>();
   const { listFolder } = client;
   Object.assign(client, {
     async listFolder(...[nodeId, options]: Parameters<typeof listFolder>) {

@@ -1,5 +1,6 @@
 /** Plays a history: the steps, what is checked after each, and the end in which all must agree. */
 import { ALL_FEATURES, type Features } from "../../../src/contract/features.ts";
+import { minus, plus } from "../../../src/lib/clocks.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import { CallError, type Calls, NETWORK_CODES } from "./calls.ts";
 import { createEnding } from "./ending.ts";
@@ -326,9 +327,9 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
 
   async function wait(ms: number): Promise<void> {
     if (paired === undefined) return clock.advance(ms);
-    const end = clock.elapsed() + ms;
+    const end = plus(clock.elapsed(), ms);
     while (clock.elapsed() < end) {
-      await clock.advance(Math.min(LOOK_MS, end - clock.elapsed()));
+      await clock.advance(Math.min(LOOK_MS, minus(end, clock.elapsed())));
       await compare();
     }
   }

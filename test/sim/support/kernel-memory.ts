@@ -14,6 +14,7 @@ import type {
   NegativeEntry,
   Stat,
 } from "../../../src/engine/api/index.ts";
+import { type ElapsedTime, plus } from "../../../src/lib/clocks.ts";
 import type { Clock } from "../../../src/lib/runtime.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
 import { entryId, kernelNodeId } from "../../../src/metadata/ids.ts";
@@ -24,13 +25,13 @@ export interface Dentry {
   readonly name: string;
   readonly lineage: KernelNodeId;
   readonly kind: Stat["kind"];
-  until: number;
+  until: ElapsedTime;
   isLong: boolean;
 }
 
 interface Kept<T> {
   readonly value: T;
-  readonly until: number;
+  readonly until: ElapsedTime;
   readonly isLong: boolean;
 }
 
@@ -87,10 +88,10 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
 
   const kept = <T>(value: T, milliseconds: number): Kept<T> => ({
     value,
-    until: clock.elapsed() + milliseconds,
+    until: plus(clock.elapsed(), milliseconds),
     isLong: milliseconds > SHORT_MS,
   });
-  const isValid = ({ until }: { until: number }) => clock.elapsed() < until;
+  const isValid = ({ until }: { until: ElapsedTime }) => clock.elapsed() < until;
 
   function spoil(folder: KernelNodeId): void {
     listings.delete(folder);
@@ -108,7 +109,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
             const key = keyOf(parent, name);
             absents.delete(key);
             const dentry = dentries.get(key);
-            if (dentry !== undefined) dentry.until = -1;
+            if (dentry !== undefined) dentry.until = clock.elapsed();
             if (isGone()) dentries.delete(key);
           }
           for (const folder of told.folders) spoil(folder);
@@ -129,7 +130,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
             const rows = known.names(after, 7);
             for (const { parent, name } of rows) {
               const dentry = dentries.get(keyOf(parent, name));
-              if (dentry !== undefined) dentry.until = -1;
+              if (dentry !== undefined) dentry.until = clock.elapsed();
             }
             const last = rows.at(-1);
             if (last === undefined) break;
@@ -190,7 +191,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
       listings.set(folder, names);
     },
     expireNames() {
-      for (const dentry of dentries.values()) dentry.until = -1;
+      for (const dentry of dentries.values()) dentry.until = clock.elapsed();
       absents.clear();
     },
     forget(lineage) {
@@ -214,7 +215,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
           .get(inodeOf(parent), name) as KernelNodeId | undefined;
       // What has just been told is heard.
       await new Promise<void>((resolve) => clock.soon(resolve));
-      const isKeptForLong = (one: { isLong: boolean; until: number }) => one.isLong && isValid(one);
+      const isKeptForLong = (one: { isLong: boolean; until: ElapsedTime }) => one.isLong && isValid(one);
       // Of the past nobody would tell: a moment stays what it is.
       const names = [...dentries.values()].filter((dentry) => !isPastNode(dentry.lineage));
       const stats = [...attributes].flatMap(([lineage, one]) => (isPastNode(lineage) ? [] : [one]));

@@ -17,6 +17,7 @@ import {
   type SetAttributes,
   type Stat,
 } from "../../../src/engine/api/index.ts";
+import type { Clock } from "../../../src/lib/runtime.ts";
 import { formatTime } from "../../../src/lib/time.ts";
 import { kernelNodeId } from "../../../src/metadata/ids.ts";
 import type { PassedFile } from "../../support/memory-files.ts";
@@ -44,7 +45,7 @@ interface Descriptor {
 
 export function createKernel(
   fileSystem: FileSystem,
-  clock: { elapsed(): number },
+  clock: Pick<Clock, "elapsed">,
   memory: KernelMemory,
   /** The file behind a backing id; absent: none is ever answered. */
   passed?: (id: number) => PassedFile,

@@ -16,6 +16,7 @@ import type { FileSystem, KernelCache } from "../../../src/engine/api/index.ts";
 import { type EngineOptions, startEngine } from "../../../src/engine/start/index.ts";
 import type { Gateway } from "../../../src/gateway/core.ts";
 import type { GatewayAnswer } from "../../../src/gateway/exchange.ts";
+import { plus, wallTime } from "../../../src/lib/clocks.ts";
 import { describeError, type Logger } from "../../../src/lib/log.ts";
 import type { Clock, Runtime } from "../../../src/lib/runtime.ts";
 import { timeFromMilliseconds } from "../../../src/lib/time.ts";
@@ -154,10 +155,10 @@ const REFUSED = "refused by the gateway, kept here";
 
 export function createMount(options: MountOptions): Mount {
   const { name, clock, seed } = options;
-  const wallClock = () => clock.wallClock() + mount.skewMs;
+  const wallClock = () => wallTime(clock.wallClock() + mount.skewMs);
   const now = () => timeFromMilliseconds(wallClock());
   const { startedMs = 0 } = options;
-  const elapsed = () => clock.elapsed() + startedMs;
+  const elapsed = () => plus(clock.elapsed(), startedMs);
   const weather: Weather = { isOffline: false, latencyMs: 0, faultShare: 0 };
   const settings: Settings = {
     owner: { uid: 1000, gid: 1000 },

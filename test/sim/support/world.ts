@@ -12,6 +12,7 @@ import { SCOPES, type Scope } from "../../../src/contract/scopes.ts";
 import { type AccountStore, accountsInMemory } from "../../../src/gateway/accounts/index.ts";
 import { createGateway, type Gateway } from "../../../src/gateway/core.ts";
 import type { GatewayAnswer } from "../../../src/gateway/exchange.ts";
+import { millisecondsOf, minus, plus } from "../../../src/lib/clocks.ts";
 import { describeError, type Logger, SILENT } from "../../../src/lib/log.ts";
 import { type Connection, openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { ISSUER } from "../../support/account-token.ts";
@@ -110,7 +111,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
   const lag = { pathLagMs: 0, journalLagMs: 0, idLagMs: 0 };
   const lines: string[] = [];
   const faults: string[] = [];
-  const note = (line: string) => void lines.push(`${(clock.elapsed() / 1000).toFixed(3)} ${line}`);
+  const note = (line: string) => void lines.push(`${(millisecondsOf(clock.elapsed()) / 1000).toFixed(3)} ${line}`);
   const fault = (what: string) => {
     note(`FAULT ${what}`);
     faults.push(what);
@@ -200,13 +201,13 @@ export async function createWorld(options: WorldOptions): Promise<World> {
         isDone = true;
       };
       work.then(done, done);
-      const end = clock.elapsed() + limitMs;
+      const end = plus(clock.elapsed(), limitMs);
       await clock.settle();
       while (!isDone) {
         const next = clock.nextTimer();
         if (next === undefined) throw new Fault("hangs: nothing is under way that could end it");
         if (next > end) throw new Fault(`hangs: not done after ${limitMs / 1000} s`);
-        await clock.advance(Math.max(0, next - clock.elapsed()));
+        await clock.advance(Math.max(0, minus(next, clock.elapsed())));
       }
       return await work;
     },

@@ -15,6 +15,7 @@ import type { Transport } from "../../../src/contract/http.ts";
 import { SCOPES } from "../../../src/contract/scopes.ts";
 import { startEngine } from "../../../src/engine/start/index.ts";
 import { createGateway } from "../../../src/gateway/core.ts";
+import { minus } from "../../../src/lib/clocks.ts";
 import { describeError, type Logger, SILENT } from "../../../src/lib/log.ts";
 import { openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { timeFromMilliseconds, timeFromNanoseconds } from "../../../src/lib/time.ts";
@@ -341,7 +342,7 @@ function runner(clock: VirtualClock) {
     for (let steps = 0; !isDone; steps += 1) {
       const next = clock.nextTimer();
       if (next === undefined || steps > 1_000_000) throw new Error("hangs");
-      await clock.advance(Math.max(0, next - clock.elapsed()));
+      await clock.advance(Math.max(0, minus(next, clock.elapsed())));
     }
     return await work;
   };
