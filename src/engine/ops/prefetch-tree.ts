@@ -121,7 +121,7 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
     const mayGoOn = async (): Promise<boolean> => {
       if (!isAllowed()) return false;
       folders += 1;
-      const took = runtime.elapsed() - begun;
+      const took = minus(runtime.elapsed(), begun);
       if (took >= STRETCH_MS) await sleep(runtime, took, stopped.signal);
       else if (folders % COUNT_EVERY !== 0) return true;
       for (let next = nextPreferred(); next !== undefined; next = nextPreferred()) await list(next);
