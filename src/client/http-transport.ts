@@ -1,5 +1,5 @@
 /**
- * The transport over the network: requests of the contract as HTTP/1.1 on four pools of kept-alive connections, so that
+ * The transport over the network: requests of the contract as HTTP/1.1 on five pools of kept-alive connections, so that
  * a short call never waits behind an upload or a stream. It knows no operation and no token. undici is loaded with the
  * first request, so that importing this file costs nothing.
  */
@@ -17,8 +17,6 @@ import { SILENCE_LIMITS } from "./silence.ts";
  * listing, and all requests that wait for it, would take days; the slowest modem is a hundred times faster.
  */
 const LEAST_BYTES = 256;
-/** What is accepted of answers that may take long, each on a connection of its own. */
-const STREAMS: ReadonlySet<string> = new Set(["text/event-stream", NODE_LINES]);
 
 /** Limits on silence, not on the total: a transfer may take as long as data moves. Milliseconds. */
 export interface SilenceLimits {
@@ -78,7 +76,10 @@ interface Lane {
   readonly hasReadBuffers?: boolean;
 }
 
-type Lanes = Readonly<Record<"calls" | "downloads" | "uploads" | "streams", Lane>>;
+/** By what a request accepts, if that is an answer that may take long: each has a connection of its own. */
+const STREAMS: Readonly<Record<string, "events" | "lines">> = { "text/event-stream": "events", [NODE_LINES]: "lines" };
+
+type Lanes = Readonly<Record<"calls" | "downloads" | "uploads" | "events" | "lines", Lane>>;
 
 /**
  * Every call that fails before its answer rejects with a RemoteError: "offline", "silent", "aborted" or "malformed".
@@ -117,13 +118,15 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
         hasReadBuffers,
       },
       uploads: lane({ send: content, answer: uploadAnswer, receive: metadata, least: LEAST_BYTES }),
-      streams: lane({ send: metadata, answer: metadata, receive: stream }, null),
+      events: lane({ send: metadata, answer: metadata, receive: stream }, null),
+      // Programs may wait for lines as for the answers of calls.
+      lines: lane({ send: metadata, answer: metadata, receive: metadata, least: LEAST_BYTES }, null),
     };
   };
   const laneOf = (request: HttpRequest, lanes: Lanes): Lane => {
     if (request.body?.kind === "upload") return lanes.uploads;
     if (request.headers.accept === "application/json") return lanes.calls;
-    return STREAMS.has(request.headers.accept ?? "") ? lanes.streams : lanes.downloads;
+    return lanes[STREAMS[request.headers.accept ?? ""] ?? "downloads"];
   };
 
   return {

@@ -90,6 +90,8 @@ async function* chunks(snapshot: Snapshot, start: Start, mayGoOn: () => boolean)
     length += text.length;
     slices += 1;
     count += nodes;
+    // A slice that was only looked through took as long as one that is sent.
+    if (text === "") await pause();
     if (length < CHUNK_LENGTH && slices < CHUNK_SLICES) continue;
     yield Buffer.from(texts.join(""));
     [texts, length, slices] = [[], 0, 0];

@@ -85,6 +85,18 @@ test("a stream of a tree that is not read on takes no connection from others", a
   await Promise.all([parts.return(), others.return()]);
 });
 
+test("lines that drip are silent, as a JSON answer is: a program may wait for them", async () => {
+  const client = await clientFor(
+    (_, response) => {
+      response.writeHead(200, { "content-type": "application/x-ndjson" });
+      const drip = setInterval(() => response.write(" "), SHORT / 10);
+      response.on("close", () => clearInterval(drip));
+    },
+    { limits: { metadata: SHORT, stream: LONG } },
+  );
+  expect(await failureOf(client.streamNodes({ parentId: "a" }).next())).toMatchObject({ code: "silent" });
+});
+
 test("an interim answer before the answer is passed over", async () => {
   const client = await clientFor((_, response) => {
     response.writeProcessing();

@@ -289,6 +289,23 @@ test("nothing is read that is not taken, and others have their turn between two 
   for (const text of texts) expect(text.length).toBeLessThan(600 * 1024);
 });
 
+test("others have their turn while a stream that goes on looks for the next subfolder", async () => {
+  const many = fill("many", 10_000);
+  const first = await core.folder(many, "0");
+  const { heads } = await readLines();
+  const reader = await openLines({ after: heads.find(({ folder }) => folder === first.id)?.after ?? "" });
+  let turns = 0;
+  let isRead = false;
+  const count = async () => {
+    for (; !isRead; turns += 1) await turn();
+  };
+  void count();
+  expect((await reader.rest()).end).toBeDefined();
+  isRead = true;
+  // The other children of the folder, 500 at a time.
+  expect(turns).toBeGreaterThanOrEqual(19);
+});
+
 test("a folder of more subfolders than are remembered", async () => {
   const { database, clock, workspace } = core;
   for (const name of ["0", "z"])

@@ -152,8 +152,11 @@ export interface Remote {
   readonly directorySequences: AccessSequences;
   /** Folders that are being listed before a program asked for them. */
   readonly listingPrefetches: Set<InodeId>;
-  /** Streams of whole trees that are being read; see remote/tree-listing.ts. Each is a list that is under way. */
-  readonly treeListings: { count: number };
+  /**
+   * Streams of whole trees that are being read; see remote/tree-listing.ts. Each is a list that is under way. `epoch`
+   * counts up when what they read must not be taken in any more.
+   */
+  readonly treeListings: { count: number; epoch: number };
 }
 
 /** The requests in flight, the flows that wait for them, and the time of the next look at the queue. */

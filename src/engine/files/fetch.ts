@@ -527,8 +527,9 @@ async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: OpenCach
     changes: { writes },
   } = cacheFile;
   const { signal } = context.fileState.stopped;
-  const { hash, size } = await (takeHash(cacheFile.ranges)?.finish(signal) ??
-    context.runtime.files.hash(cacheFile.path, signal));
+  const whole = () => context.runtime.files.hash(cacheFile.path, signal);
+  // A hash that is lost with its thread says nothing of the file.
+  const { hash, size } = await (takeHash(cacheFile.ranges)?.finish(signal).catch(whole) ?? whole());
   // A program has changed the file, so the hash tells nothing any more.
   if (!cacheFile.ranges.isOriginal || cacheFile.changes.writes !== writes) return true;
   if (hash === cacheFile.ranges.originHash) {

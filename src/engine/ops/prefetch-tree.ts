@@ -102,14 +102,17 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
     }
   }
 
-  /** The topmost folder above which too much is known already: up from a folder while its neighbours are unknown too. */
+  /**
+   * The topmost folder below which nothing is known: up from a folder while all its neighbours are unknown too. So what
+   * one stream has told is not told again by the next.
+   */
   function topOf(folder: InodeId): InodeId {
     for (let top = folder; ; ) {
       const [entry] = metadata.entries.ofInode(top);
       if (entry === undefined || top === ROOT_INODE) return top;
       const beside = metadata.entries.list(entry.parent, 0, LOOKED_AT).map(({ inode }) => inode);
       const folders = beside.filter((inode) => metadata.inodes.get(inode)?.kind === "folder");
-      if (2 * folders.filter(isUnknown).length <= folders.length) return top;
+      if (!folders.every(isUnknown)) return top;
       top = entry.parent;
     }
   }

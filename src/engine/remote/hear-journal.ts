@@ -27,7 +27,7 @@ export function createHearing(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   stream: JournalStream,
 ): Hear {
-  const { client, metadata, runtime, settings, network, fresh, workspace, log } = context;
+  const { client, metadata, runtime, settings, network, fresh, workspace, log, treeListings } = context;
   const past = createHistoryCheck(context, stream);
   const lost = createRollbackRecovery(context);
   /** The last question for a page. `isOpen`: the stream was open by then. Undefined: there was none. */
@@ -39,7 +39,11 @@ export function createHearing(
   async function followStream(signal: AbortSignal): Promise<boolean> {
     const cursor = metadata.settings.getNumber("cursor");
     const late = stream.late.slice(0, BATCH);
-    if (late.length > 0) await follow(context, late, cursor, signal);
+    if (late.length > 0) {
+      // Pages of the journal that were read before do not have them.
+      treeListings.epoch += 1;
+      await follow(context, late, cursor, signal);
+    }
     stream.appliedLate(late.length);
     const isOverdue = heldSince !== undefined && minus(runtime.elapsed(), heldSince) >= settings.pollMs;
     const came = stream.entries.slice(0, BATCH);
@@ -89,6 +93,7 @@ export function createHearing(
     network.answered();
     fresh.lost("the gateway's data were set back: all that is known is looked at again");
     stream.renew();
+    treeListings.epoch += 1;
     // The end of the journal now, read before everything else: should the gateway be rolled back once more before all
     // is asked for, this end shows it.
     const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });

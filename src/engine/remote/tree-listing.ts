@@ -3,7 +3,7 @@
  * list (listing.ts); only its pages, and what the journal told since the snapshot, come from here.
  *
  * Invariant: while a stream is read, it counts as a list under way: its snapshot may be older than deletions that all
- * newer lists show already.
+ * newer lists show already. What it read before the epoch changed is not taken in.
  */
 import { hasNoNodeStream, RemoteError } from "../../client/errors.ts";
 import type { JournalPage, Node } from "../../contract/resources.ts";
@@ -33,10 +33,12 @@ export async function prefetchTree(
   const nodeId = nodeRows.ofFolder(folder)?.nodeId;
   if (nodeId == null) return true;
   treeListings.count += 1;
+  const { epoch } = treeListings;
+  const isOld = () => treeListings.epoch !== epoch;
   const over = new AbortController();
   const signal = AbortSignal.any([fileState.stopped.signal, over.signal]);
-  const parts = readParts(client.streamNodes({ parentId: nodeId, signal }));
-  const journal = journalSince(context);
+  const parts = readParts(client.streamNodes({ parentId: nodeId, signal }), isOld);
+  const journal = journalSince(context, isOld);
   try {
     try {
       await parts.advance();
@@ -46,7 +48,7 @@ export async function prefetchTree(
       throw error;
     }
     network.answered();
-    for (let part = parts.current(); part !== undefined && !signal.aborted; part = parts.current()) {
+    for (let part = parts.current(); part !== undefined && !signal.aborted && !isOld(); part = parts.current()) {
       const { folder: id } = part;
       const inode = nodeRows.folderOfNode(id);
       const isUnknown = inode !== undefined && metadata.inodes.get(inode)?.listed === null;
@@ -60,14 +62,17 @@ export async function prefetchTree(
     return true;
   } finally {
     over.abort();
-    await parts.close();
     treeListings.count -= 1;
+    await parts.close();
   }
 }
 
 type Part = { readonly folder: string; readonly asOf: number; readonly after: string; readonly items: readonly Node[] };
 
-function readParts(stream: AsyncGenerator<Part, void, undefined>) {
+/** The list that asked for more is begun once more by the programs that wait for it. The gateway has said nothing. */
+const ended = () => new RemoteError("aborted", "the stream of the tree has ended");
+
+function readParts(stream: AsyncGenerator<Part, void, undefined>, isOld: () => boolean) {
   let current: Part | undefined;
   let isClosed = false;
 
@@ -85,8 +90,9 @@ function readParts(stream: AsyncGenerator<Part, void, undefined>) {
       return async (after, signal) => {
         const part = current;
         const isNext = part?.folder === folder && (after === undefined || after === part.after);
-        if (isClosed || !isNext) throw new RemoteError("server", "the stream of the tree has ended");
+        if (isClosed || isOld() || !isNext) throw ended();
         await unlessAborted(advance(), signal, () => new RemoteError("aborted", "the call was aborted"));
+        if (isOld()) throw ended();
         const next = current?.folder === folder ? current.after : null;
         return { items: [...part.items], totalCount: part.items.length, asOf: part.asOf, next };
       };
@@ -100,10 +106,11 @@ function readParts(stream: AsyncGenerator<Part, void, undefined>) {
 }
 
 /** Pages of the journal, each asked for once for all folders of a stream. */
-function journalSince({ client, workspace }: Remote) {
+function journalSince({ client, workspace }: Remote, isOld: () => boolean) {
   const pages = new Map<number, JournalPage>();
   let entries = 0;
   const page: ListSource["journal"] = async (position, signal) => {
+    if (isOld()) throw ended();
     const known = pages.get(position);
     if (known !== undefined) return known;
     const read = await client.readJournal(workspace.id, position, { pageSize: JOURNAL_PAGE, signal });

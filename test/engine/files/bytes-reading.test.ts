@@ -437,7 +437,8 @@ test("where only heads can be read, a download that could not be checked is chec
   const content = pattern(3 * MIB);
   const { id, lineage } = world.addRemote(content);
   const reader = await world.open(world.inode(id));
-  world.files.fail({ path: /live/, code: "EIO", on: ["hash"] });
+  // The hash that ran while it arrived, and that of the whole file.
+  world.files.fail({ path: /live/, code: "EIO", on: ["hash"], times: 2 });
   for (let at = 0; at < content.length; at += MIB) await during(world, world.read(reader, at, MIB)).catch(() => {});
   const missing = () => world.context.metadata.cacheFiles.get(lineage)?.missing;
   expect(missing()).not.toEqual([]);
@@ -546,6 +547,18 @@ test("what is read from its beginning is hashed while it arrives, and nothing of
   same(await world.readAll(inode), content);
   await world.clock.settle();
   expect(counts).toEqual({ whole: 0, begun: 1, finished: 1, cancelled: 0 });
+  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toEqual([]);
+});
+
+test("a file whose running hash is lost is hashed as a whole", async () => {
+  const world = await createBytesWorld();
+  const counts = countHashes(world);
+  const content = pattern(3 * MIB);
+  const inode = world.addRemote(content);
+  world.files.fail({ path: /live/, code: "EMFILE", on: ["hash"] });
+  same(await world.readAll(inode), content);
+  await world.clock.settle();
+  expect(counts).toEqual({ whole: 1, begun: 1, finished: 1, cancelled: 0 });
   expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toEqual([]);
 });
 

@@ -290,6 +290,48 @@ test("what the journal told since the snapshot is asked for once, and every fold
   expect(it.context.metadata.inodes.get(a1)?.listed).toBe(7);
 });
 
+test("while the workspace changes all the time, what one stream has told is not told again by the next", async () => {
+  const tree = new Map<string, readonly Node[]>();
+  const names = Array.from({ length: 30 }, (_, at) => `t${at}`);
+  tree.set(
+    "root",
+    names.map((name) => folderOf(name, "root")),
+  );
+  for (const name of names) tree.set(name, filesIn(name, 1));
+  let parts = 0;
+  const onPart = () => {
+    parts += 1;
+    // More changes between two folders than a stream is read on after.
+    for (let at = 0; at < 600; at += 1) {
+      it.journal.push(entryOf({ position: 6 + it.journal.length, nodeId: `n${at}`, parentId: "no" }));
+    }
+    it.context.metadata.settings.set("cursor", String(5 + it.journal.length));
+  };
+  const it = await begin(1000, tree, { onPart });
+  it.start();
+  await it.pass(60_000);
+  expect(it.known()).toBe("all");
+  expect(it.streamed.length).toBeGreaterThan(20);
+  expect(parts).toBeLessThan(2 * tree.size + it.streamed.length);
+});
+
+test("what was read before the gateway's history became another one is not taken in", async () => {
+  const tree = smallTree();
+  const onPart = (folder: string) => {
+    if (folder !== "a1" || tree.get("a1")?.length === 1) return;
+    // As after a rollback: the parts that were read so far are of what is no more.
+    tree.set("a1", filesIn("a1", 1));
+    it.context.treeListings.epoch += 1;
+  };
+  const it = await begin(1000, tree, { onPart });
+  it.start();
+  await it.pass(60_000);
+  expect(it.known()).toBe("all");
+  expect(it.streamed.length).toBeGreaterThan(1);
+  expectWhole(it, tree);
+  expect(it.context.treeListings.count).toBe(0);
+});
+
 test("after many changes a new snapshot is taken", async () => {
   const it = await begin(1000, smallTree(), {});
   for (let at = 0; at < 600; at += 1) it.journal.push(entryOf({ position: 6 + at, nodeId: `n${at}`, parentId: "no" }));
