@@ -7,31 +7,32 @@ export function versionName({ number, createdAt, by }: Version, name: string, la
   return `${String(number).padStart(digits, "0")} ${stampOf(createdAt, by)}${extensionOf(name)}`;
 }
 
-/** `report (2026-11-27 10.22.31 ada).txt` */
-export function deletedName(name: string, at: string | undefined, by: Author | null | undefined): string {
+/**
+ * `report (2026-11-27 10.22.31 ada).txt`; if that is taken, `report (2026-11-27 10.22.31 ada) 2.txt`. `taken` learns the
+ * name.
+ */
+export function deletedName(
+  name: string,
+  at: string | undefined,
+  by: Author | null | undefined,
+  taken: Set<string>,
+): string {
   const extension = extensionOf(name);
   const stem = extension === "" ? name : name.slice(0, -extension.length);
   const stamp = at === undefined ? "deleted" : stampOf(at, by);
-  return `${stem} (${stamp})${extension}`;
-}
-
-/** The name that a deleted node had, of what `deletedName` and `unique` made of it. */
-export function nameBeforeDeletion(shown: string): string {
-  const extension = extensionOf(shown);
-  const stem = extension === "" ? shown : shown.slice(0, -extension.length);
-  return `${/^(.*) \((?:deleted|\d{4}-.*)\)(?: \d+)?$/s.exec(stem)?.[1] ?? stem}${extension}`;
-}
-
-/** Of names that are the same, each after the first gets a number. `taken` learns the name. */
-export function unique(name: string, taken: Set<string>): string {
-  let free = name;
-  for (let count = 2; taken.has(free); count += 1) {
-    const extension = extensionOf(name);
-    free = `${extension === "" ? name : name.slice(0, -extension.length)} ${count}${extension}`;
-  }
+  let free = `${stem} (${stamp})${extension}`;
+  for (let count = 2; taken.has(free); count += 1) free = `${stem} (${stamp}) ${count}${extension}`;
   taken.add(free);
   return free;
 }
+
+/** The name that a deleted node had, of what `deletedName` made of it. */
+export function nameBeforeDeletion(shown: string): string {
+  const [, stem, extension = ""] = DELETED.exec(shown) ?? [];
+  return stem === undefined ? shown : `${stem}${extension}`;
+}
+
+const DELETED = /^(.*) \((?:deleted|\d{4}-\d\d-\d\d \d\d\.\d\d\.\d\d.*)\)(?: \d+)?(\.[^./]{1,16})?$/s;
 
 function stampOf(moment: string, by: Author | null | undefined): string {
   const at = new Date(moment);

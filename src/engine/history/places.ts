@@ -11,7 +11,7 @@ import { kindOf } from "../../metadata/nodes.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
 import { isSettled, type PastLists, type Which } from "./past-lists.ts";
-import { deletedName, nameBeforeDeletion, unique, versionName } from "./past-names.ts";
+import { deletedName, nameBeforeDeletion, versionName } from "./past-names.ts";
 import type { Content, FolderView, Place } from "./place.ts";
 
 /** Listed in at/, so that a person who looks sees how moments are written. Every other moment is found by name. */
@@ -238,7 +238,7 @@ function deleted(nodes: Nodes, view: FolderView, taken: Set<string>): Named[] {
   for (const gone of nodes) {
     const place = gone.kind === "folder" ? folderOf(gone, view, true) : contentOf(gone);
     if (!isShown(gone.name) || place === undefined) continue;
-    found.push([unique(deletedName(gone.name, gone.deletedAt, gone.deletedBy), taken), place]);
+    found.push([deletedName(gone.name, gone.deletedAt, gone.deletedBy, taken), place]);
   }
   return found;
 }
