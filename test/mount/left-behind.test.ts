@@ -65,7 +65,8 @@ it("a mount whose daemon and supervisor are killed is told of by status, whereve
   await writeUnsent("d");
   const [record] = listServed(place.path("run"));
   const pids = [record?.supervisor, record?.daemon].map((one) => one?.pid ?? 0);
-  for (const pid of pids) process.kill(pid, "SIGKILL");
+  // Both stand still before one is killed: a daemon without a supervisor would start another.
+  for (const signal of ["SIGSTOP", "SIGKILL"] as const) for (const pid of pids) process.kill(pid, signal);
   // A killed daemon has the device until it has ended, which takes a moment on a busy machine.
   await until("both have ended", () => pids.every(hasEnded));
   expect(listServed(place.path("run"))).toEqual([]);
