@@ -24,9 +24,9 @@ interface Waiter {
 
 interface Thread {
   readonly worker: Worker;
-  /** Those who wait for a hash, by its id. */
+  /** The promises of hashes that are being finished, by the id of the hash. */
   readonly waiting: Map<number, Waiter>;
-  /** Why it is gone. */
+  /** The error that ended the thread. Undefined: it runs. */
   lost: unknown;
 }
 
@@ -101,7 +101,7 @@ export function createRunningHashes(): RunningHashes {
   return { begin, close };
 }
 
-/** While somebody waits, the thread keeps the process alive. */
+/** While a hash is being finished, the thread keeps the process alive. */
 function answerOf({ worker, waiting, lost }: Thread, id: number, signal: AbortSignal | undefined): Promise<FileHash> {
   if (lost !== undefined) return Promise.reject(lost);
   return new Promise<FileHash>((resolve, reject) => {

@@ -10,7 +10,7 @@ import type { Brand } from "./brand.ts";
 
 /** `Clock.wallClock()`: what people and gateways see, since 1970. */
 export type WallTime = number & Brand<"WallTime">;
-/** What the gateway's wall clock shows (client/gateway-clock.ts), since 1970. */
+/** The gateway's wall clock (client/gateway-clock.ts), since 1970. */
 export type GatewayTime = number & Brand<"GatewayTime">;
 /** `Clock.elapsed()`: the monotonic clock, the same for all processes of one boot. */
 export type ElapsedTime = Brand<"ElapsedTime">;

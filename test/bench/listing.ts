@@ -100,7 +100,7 @@ async function measureOrder(gateway: Gateway, token: string, folder: string, cou
 
 interface TreeFigures {
   readonly way: "pages" | "stream";
-  /** Of each round. */
+  /** The rates of all rounds. */
   readonly nodesPerSecond: readonly number[];
   readonly nodesPerCpuSecond: readonly number[];
 }
@@ -120,7 +120,7 @@ async function measureTree(gateway: Gateway, token: string, path: string, count:
       for (let after: string | null = ""; after !== null; ) {
         const { body } = await ask({ pageSize: String(PAGE), after });
         if (body?.kind !== "json") throw new Error("a page is JSON");
-        // What the reader does with it is not measured: only the end of the page is parsed.
+        // The reader's work is not measured: only the end of the page is parsed.
         const page: { totalCount: number; next: string | null } = JSON.parse(
           `{${body.text.slice(body.text.lastIndexOf('"totalCount":'))}`,
         );

@@ -79,7 +79,7 @@ describe("the first caller is judged by the root's true mode", () => {
     if (when === whens[2]) await change(how);
     caller.takeIn(answer);
     expect([root.mode.toString(8), root.invalidations]).toEqual(["755", 0]);
-    // It is not to be kept, so the kernel misses nothing until it is told.
+    // The answer is not to be kept, so the kernel misses nothing until it is told.
     expect(validity(answer)).toBe(0n);
     await kernel.call(OP.LOOKUP, ROOT, "a");
     await passed();

@@ -125,7 +125,7 @@ export function markVerified(context: Rows, cacheFile: OpenCacheFile): void {
 export function lost(context: Rows, cacheFile: OpenCacheFile, missing: Ranges): void {
   cacheFile.ranges.isChecked = false;
   cacheFile.ranges.missing = missing;
-  // What comes now may differ from what was hashed.
+  // Bytes that are fetched again may differ from those that were hashed.
   stopHash(cacheFile.ranges);
   record(context, cacheFile, missing, cacheFile.ranges.unverified);
   wakeReaders(cacheFile);

@@ -195,8 +195,8 @@ export async function closeCacheFile(
       if (await logged(context, cacheFile, () => persistStat(context, cacheFile))) {
         isBehind = cacheFile.changes.hasUnpersistedStat || cacheFile.use.writersAdmitted !== writersAdmitted;
       } else {
-        // It is not known what this writer did. So a snapshot under way must not count, and the last sync did not cover
-        // everything.
+        // The writes of this program are not known. So a snapshot under way must not count, and the last sync did not
+        // cover everything.
         cacheFile.changes.hasUnpersistedStat = true;
         cacheFile.changes.writes += 1;
         cacheFile.passthrough.durableStat = undefined;

@@ -30,7 +30,7 @@ export function answeredBefore(
   };
 }
 
-/** It is no longer known which pages that daemon let the kernel keep, so the kernel keeps none. */
+/** The pages that the earlier daemon let the kernel keep are no longer known, so the kernel keeps none. */
 function openedAs({ id, kind, write, backing }: KeptHandle): Opened {
   if (kind === "folder") return { handle: id, keepCache: false };
   return { handle: id, keepCache: false, noFlush: !write, ...(backing === 0 ? {} : { backing }) };

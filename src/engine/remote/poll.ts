@@ -49,7 +49,7 @@ export async function pollFolders(
   return false;
 }
 
-/** What was never listed comes first. */
+/** A folder that was never listed comes first. */
 function inOrder(a: ElapsedTime | undefined, b: ElapsedTime | undefined): number {
   if (a === undefined || b === undefined) return Number(a !== undefined) - Number(b !== undefined);
   return minus(a, b);

@@ -493,7 +493,7 @@ test("a player that seeks fetches what it plays and about as much ahead", async 
   expect(world.gateway.calls.length).toBeLessThanOrEqual(5 * places.length);
 });
 
-test("who reads on after a seek is read ahead of as far as any other", async () => {
+test("behind a seek, a program that reads on has as much read ahead as any other", async () => {
   const world = await createBytesWorld();
   const inode = world.addRemote(pattern(128 * MIB), { hash: null });
   const handle = await world.open(inode);

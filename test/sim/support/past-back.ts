@@ -77,7 +77,7 @@ export async function restoreTo(
     const before = then.nodes.get(id);
     if (before === undefined || skipped.has(id)) continue;
     const found = difference(now.nodes.get(id), before, now);
-    // What has the name of the topmost node by now is outside of the tree, and keeps it.
+    // Another node that has the topmost node's name by now is outside of the tree, and keeps the name.
     const isBeside = exact && id !== top.id && now.nodes.get(id)?.name !== before.name;
     if (found !== undefined || isBeside) faults.push(`${before.name} (${id}) ${found ?? "is beside its name"}`);
   }
