@@ -75,13 +75,23 @@ export function createPast(world: World, seed: number, tally: Tally | undefined)
     if (a !== b) throw new Fault(`${what} shows\n${a}\nrecorded is\n${b}`);
   }
 
-  /** One that must be shown; undefined where the network may be in the way. */
-  async function lookBack(mount: Mount, folder: string, isSure: boolean, mayLack = false): Promise<Tree | undefined> {
+  interface LookBack {
+    /** The network may not be in the way. */
+    readonly isSure: boolean;
+    readonly mayLack?: boolean;
+    /** Lists may become others while they are read: a name that was listed may be gone when it is looked up. */
+    readonly mayChange?: boolean;
+  }
+
+  /** A folder that must be shown; undefined where the network, or a change while it was read, may be in the way. */
+  async function lookBack(mount: Mount, folder: string, allowed: LookBack): Promise<Tree | undefined> {
+    const { isSure, mayLack = false, mayChange = false } = allowed;
     try {
       return await world.run(readTree(processOf(mount).kernel, folder, mayLack));
     } catch (error) {
       if (!(error instanceof CallError)) throw error;
       if (!isSure && NETWORK_CODES.has(error.code)) return undefined;
+      if (mayChange && error.code === "ENOENT") return undefined;
       throw new Fault(`${mount.name}: ${folder}: ${error.message}`, { cause: error });
     }
   }
@@ -93,7 +103,7 @@ export function createPast(world: World, seed: number, tally: Tally | undefined)
     const isComplete = isSettled(time) && (isSure || !looked.includes(time));
     const recorded = shownThen(record.at(time), workspace.root);
     looked.push(time);
-    const shown = await lookBack(mount, atMoment(time), isSure);
+    const shown = await lookBack(mount, atMoment(time), { isSure, mayChange: !isComplete });
     if (shown !== undefined && isComplete) requireSame(atMoment(time), shown, recorded, mount.name);
     told(shown === undefined ? "at: out of reach" : isComplete ? "at: compared" : "at: not settled");
     return shown !== undefined;
@@ -113,8 +123,8 @@ export function createPast(world: World, seed: number, tally: Tally | undefined)
     const now = record.now();
     const deletions = new Map<string, Change>();
     for (const change of record.changes()) if (change.kind === "deleted") deletions.set(change.node, change);
-    const versions = await lookBack(mount, ".wsfs/versions", true);
-    const deleted = await lookBack(mount, ".wsfs/deleted", true);
+    const versions = await lookBack(mount, ".wsfs/versions", { isSure: true });
+    const deleted = await lookBack(mount, ".wsfs/deleted", { isSure: true });
     if (versions === undefined || deleted === undefined) return;
     const wanted = versionsThen(now, workspace.root, ({ id }) => contentsOf(id));
     requireLines(`${mount.name}: versions/`, versionLines(versions), wanted);
@@ -178,7 +188,7 @@ export function createPast(world: World, seed: number, tally: Tally | undefined)
     }
     const mayLack = isRestarted && bytesOfAll() > KEPT_BYTES;
     for (const time of times) {
-      const shown = (await lookBack(mount, atMoment(time), true, mayLack)) ?? new Map();
+      const shown = (await lookBack(mount, atMoment(time), { isSure: true, mayLack })) ?? new Map();
       const recorded = new Map(
         [...shownThen(record.at(time), workspace.root)].map(([path, line]) => {
           const isLacking = shown.get(path)?.content === LACKING;
