@@ -36,8 +36,11 @@ const SIMULATED = new Set([
   "evict: row gone",
 ]);
 
-/** Nothing runs engines or prunes here: died at in test/gateway/engines, test/gateway/triggers and test/cli. */
-const OF_OTHERS = /execution|trigger|thinned/;
+/**
+ * Nothing runs engines, prunes, copies large folders or makes workspaces here: died at in test/cli and, of test/gateway, in
+ * engines, triggers, large-copies and create-workspace.
+ */
+const OF_OTHERS = /execution|trigger|thinned|copy (staged|finished) in part|new workspace/;
 
 /** Passed by whoever comes after one that died there. */
 const AFTER = new Map([
