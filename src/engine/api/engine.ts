@@ -213,8 +213,7 @@ export interface Engine {
   }): Promise<DrainResult>;
   /**
    * Another daemon takes over the mount. Nothing is sent any more. `quiet` must resolve when programs' requests are
-   * answered or no longer awaited. Cache files stay open, because programs have them open: the process must end after
-   * this.
+   * answered or no longer awaited. Cache files stay open, because programs have them open: the process must end then.
    */
   leave(quiet: () => Promise<unknown>): Promise<void>;
   /** Stops the loops, aborts requests, syncs and closes everything. Unsent changes are sent after the next start. */

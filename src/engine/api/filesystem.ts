@@ -129,10 +129,7 @@ export interface Mark {
 
 /** The effect of a request that an earlier daemon carried out and did not answer before it died. */
 export interface Done {
-  /**
-   * The inode that the request made, found or changed. Its lookup count in the kernel goes up by one. EIO: there is
-   * none.
-   */
+  /** The inode that the request made, found or changed. Its lookup count in the kernel goes up by one. EIO: none. */
   found(): Promise<Found>;
   /** The handle that the request opened; undefined: none was opened. */
   readonly opened: Opened | undefined;

@@ -59,7 +59,7 @@ export interface CacheFile {
   readonly isUsed: boolean;
   /** The id under which the kernel reads and writes the file by itself; undefined: we serve it. */
   readonly backingId: number | undefined;
-  /** A passthrough writer was admitted, whose writes only write detection finds. */
+  /** There is a passthrough writer. Only write detection finds its writes. */
   readonly hasPassthroughWriter: boolean;
   /** There is a passthrough writer, and it may have written since the last write detection. False in `whileSeen`. */
   readonly mayHaveUnseenWrites: boolean;
@@ -129,10 +129,7 @@ export interface CacheFile {
 
   /** Revokes the write leases of this file: JavaScript hears of the next write and counts it. */
   revokeWriteLeases(): void;
-  /**
-   * Returns `writes` and revokes the write leases, so that any later write changes the number. Undefined: a write is in
-   * flight.
-   */
+  /** Revokes the write leases and returns `writes`, which any later write changes. Undefined: a write is in flight. */
   beginSnapshot(): number | undefined;
   /**
    * SHA-256 (hex) and size in bytes of a file of about `expected` bytes. For a small file, its bytes too. Undefined: a
@@ -142,8 +139,8 @@ export interface CacheFile {
   /** Sets the content dirty in the rows and counts a change. `at`: its time. Throws ESTALE: the id is superseded. */
   setContentDirty(at?: ElapsedTime): void;
   /**
-   * A snapshot has everything written so far. `isDurable`: the content is durable, and no passthrough writer can change
-   * it unnoticed.
+   * A snapshot has all written bytes. `isDurable`: they are durable, and no passthrough writer can change them
+   * unnoticed.
    */
   setContentClean(isDurable: boolean): void;
 
@@ -154,10 +151,7 @@ export interface CacheFile {
   /** The kernel may have been told any size. */
   shownUnknown(): void;
 
-  /**
-   * Counts a handle. Resolves to the backing id to answer with; undefined: we serve the file. No handle is counted when
-   * this rejects.
-   */
+  /** Counts a handle, unless it rejects. Resolves to the backing id to answer with; undefined: we serve the file. */
   attach(write: boolean): Promise<number | undefined>;
   /** Ends a handle that `attach` counted. Call it before the close. */
   detach(write: boolean): void;

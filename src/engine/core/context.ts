@@ -39,7 +39,7 @@ import type { WriteQueue } from "./write-queue.ts";
 
 /** Settings of the mount. Times in milliseconds, sizes in bytes. */
 export interface EngineSettings {
-  /** Owner of the mount. Nodes whose attributes name no owner belong to them. */
+  /** The owner of the mount. Nodes whose attributes name no owner belong to this user. */
   readonly owner: { readonly uid: number; readonly gid: number };
   /**
    * mine: every file is shown as owned by the owner of the mount. real: owners are those of the attributes, and a new

@@ -42,7 +42,7 @@ export class GatewayHistory {
   /** The connection on which the newest write was acknowledged or confirmed. */
   #by: number | undefined;
 
-  /** From here on each commit stores the acknowledged writes if they have changed, so many answers share one row. */
+  /** From here on each commit stores the acknowledged writes if they have changed, so many answers share a write. */
   constructor(metadata: Metadata<Request>) {
     this.#metadata = metadata;
     const text = metadata.settings.get("acknowledged");

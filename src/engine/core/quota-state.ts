@@ -8,8 +8,7 @@ export interface Quota {
   /** Bytes that the gateway holds. */
   readonly used: number;
   /**
-   * Bytes by which the workspace will grow when everything is sent, as of now or of a moment ago. Negative: it will
-   * shrink.
+   * Bytes by which the workspace will grow when everything is sent, as of now or a moment ago. Negative: it shrinks.
    */
   waiting(): number;
   /** The same, summed now, and with the bytes that programs are writing. */

@@ -422,7 +422,7 @@ export async function setCacheFileTimes(
     const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
     try {
       await cacheFile.disk.file.setTimes(mtime);
-      // A look from before this must not overwrite in the rows what the caller sets.
+      // A look from before this must not overwrite the time that the caller sets in the rows.
       cacheFile.changes.timesSet += 1;
     } finally {
       free();
