@@ -2,7 +2,7 @@
 
 export type AccountKind = "user" | "group";
 
-/** Both resolve to undefined when there is no such account, and reject when the directory could not be asked. */
+/** Both calls resolve to undefined when there is no such account, and reject when the directory could not be asked. */
 export interface Accounts {
   /** The uid or gid of this name. */
   numberOf(kind: AccountKind, name: string): Promise<number | undefined>;

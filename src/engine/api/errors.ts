@@ -1,6 +1,6 @@
 /**
- * The only kind of error with which a file operation ends. Its code is an errno name; `fuse/errno.ts` has the number of
- * each and does not compile while one is missing.
+ * The only kind of error with which a file operation fails. Its code is the name of an errno; `fuse/errno.ts` has the
+ * number of each, and does not compile while one is missing.
  */
 import { hasCode, isUnsupported } from "../../lib/system-error.ts";
 
@@ -40,7 +40,7 @@ export const FS_ERROR_CODES = [
 
 export type FsErrorCode = (typeof FS_ERROR_CODES)[number];
 
-/** Has no stack: most are no surprise (there is no such name), and a stack would cost more than the operation. */
+/** It has no stack: most are expected (there is no such name), and a stack would cost more than the operation. */
 export class FsError extends Error {
   readonly code: FsErrorCode;
 
@@ -55,21 +55,21 @@ export class FsError extends Error {
 }
 
 /**
- * Errors of the local disk that a program hears as they are. Any other error (such as ENOENT for a cache file) says
- * nothing about the program's file, so it becomes EIO.
+ * Errors of the local disk that a program gets unchanged. Other errors, such as ENOENT for a cache file, say nothing
+ * about the program's file.
  */
 const DISK_CODES = ["ENOSPC", "EDQUOT", "EROFS", "EFBIG", "ENOMEM", "EINVAL"] as const satisfies FsErrorCode[];
 
 /**
- * Turns a failure of the local disk into what a program hears: a code of DISK_CODES as it is, EOPNOTSUPP, ENFILE, else
- * EIO. An FsError stays as it is.
+ * Turns a failure of the local disk into the error of a program: a code of DISK_CODES, EOPNOTSUPP, ENFILE, else EIO. An
+ * FsError stays as it is. `doing` begins the message.
  */
 export function fromDisk(error: unknown, doing: string): FsError {
   if (error instanceof FsError) return error;
   let code: FsErrorCode = isUnsupported(error)
     ? "EOPNOTSUPP"
     : (DISK_CODES.find((each) => hasCode(error, each)) ?? "EIO");
-  // The daemon's own limit is not the program's limit: the program hears that the system has no more files.
+  // EMFILE is the limit of this process, not of the program.
   if (hasCode(error, "EMFILE", "ENFILE")) code = "ENFILE";
   const message = error instanceof Error ? error.message : String(error);
   return new FsError(code, `${doing}: ${message}`, { cause: error });

@@ -5,7 +5,8 @@
  *
  * The comments name the errors that an operation itself decides. Besides them, any operation may reject with:
  * - ESTALE: the kernel node id is not known any more, or is superseded and takes no new opens; EBADF: no such handle;
- * - EINTR: the caller was interrupted; EINVAL, ENAMETOOLONG: the gateway cannot hold a new name;
+ * - EINTR: the caller was interrupted; ENOTDIR: a parent is no folder;
+ * - EINVAL, ENAMETOOLONG: the gateway cannot hold a new name; ENFILE: the daemon has too many files open;
  * - EIO: the gateway or the disk failed; EACCES: the gateway refused the read;
  * - of changes, EROFS: the mount is read-only; ENOSPC: the disk is full; EDQUOT: the workspace is full.
  */
@@ -16,7 +17,7 @@ import type { InodeKind } from "../../metadata/inodes.ts";
 
 /** The field `lineage` holds the kernel node id. */
 export { type After, type EntryId, type KernelNodeId, kernelNodeId } from "../../metadata/ids.ts";
-/** An open file or folder (FUSE: `fh`). Never reused on one connection. */
+/** An open file or folder (FUSE: `fh`). A number is never used again on the same connection. */
 export type HandleId = number & Brand<"HandleId">;
 
 export const handleId = (id: number): HandleId => id as HandleId;
@@ -54,7 +55,7 @@ export interface Found extends Attributed {
   readonly entryValidMs: number;
 }
 
-/** There is no such name, and the kernel may remember that for `entryValidMs` milliseconds. */
+/** A negative entry: there is no such name, and the kernel may remember that for `entryValidMs` milliseconds. */
 export interface NegativeEntry {
   readonly lineage: undefined;
   readonly entryValidMs: number;
@@ -77,11 +78,11 @@ export interface Opened {
   readonly noFlush?: boolean;
   /** Reads and writes of this handle bypass the kernel's pages. Other handles of the file are not affected. */
   readonly direct?: boolean;
-  /** Backing id: the kernel reads, writes and maps the file by itself, and asks us for the rest; see passthrough.ts. */
+  /** Backing id: the kernel reads, writes and maps the file by itself; see passthrough.ts. Absent: no passthrough. */
   readonly backing?: number;
 }
 
-/** Only what is present changes. "now" is the clock of the file system. Sizes in bytes. */
+/** Only the attributes that are present change. "now" is the time by the clock that stamps files. Sizes in bytes. */
 export interface SetAttributes {
   readonly mode?: number;
   readonly uid?: number;
@@ -89,7 +90,7 @@ export interface SetAttributes {
   readonly size?: number;
   readonly atime?: Time | "now";
   readonly mtime?: Time | "now";
-  /** Clear the set-user-id and set-group-id bits, as a write by an ordinary user does. */
+  /** Clears the set-user-id and set-group-id bits, as a write by an ordinary user does. */
   readonly killPrivileges?: boolean;
   readonly handle?: HandleId;
 }
@@ -99,11 +100,10 @@ export interface FolderEntry {
   readonly inode: InodeId;
   readonly kind: FileKind;
   /**
-   * The place at which the listing goes on after this entry: greater than 0, and the same for as long as the entry
-   * lives.
+   * The place at which the listing goes on after this entry: greater than 0, and the same as long as the entry lives.
    */
   readonly cookie: number;
-  /** Present when attributes were asked for and were at hand without waiting. */
+  /** Present when attributes were asked for. */
   readonly found?: Found;
 }
 
@@ -119,28 +119,28 @@ export interface SpaceInfo {
 }
 
 /**
- * Identifies a request that waits for its answer: the kernel's number of it, and a place that no other waiting request
- * has.
+ * Identifies a request that waits for its answer: the kernel's number of it, and its place in the request log, which no
+ * other waiting request has.
  */
 export interface Mark {
   readonly id: number;
   readonly place: number;
 }
 
-/** The effect of a request that a daemon carried out and, since it died, did not answer. */
+/** The effect of a request that an earlier daemon carried out and did not answer before it died. */
 export interface Done {
-  /** The inode that the request made, found or changed. The kernel's lookup count of it goes up by one. */
+  /** The inode that the request made, found or changed. Its lookup count in the kernel goes up by one. EIO: none. */
   found(): Promise<Found>;
   /** The handle that the request opened; undefined: none was opened. */
   readonly opened: Opened | undefined;
   /**
-   * Of CREATE: inode and handle. A file that was made and not opened is opened now. If that fails, the file is removed
-   * again, unless a program has changed it since.
+   * For CREATE: inode and handle. If the earlier daemon made the file and did not open it, it is opened now. If that
+   * fails, the file is removed again, unless a program has changed it since. Rejects as `open` does.
    */
   openMade(caller: Caller, flags: OpenFlags): Promise<Found & Opened>;
 }
 
-/** The process that asks, and the signal that it no longer wants the answer. */
+/** The process that asks, and the signal by which it gives up its request. */
 export interface Caller {
   /** The change is written to the request log under this mark. Absent: the request is never resent. */
   readonly mark?: Mark | undefined;
@@ -151,61 +151,70 @@ export interface Caller {
   /** Aborted when the caller is interrupted or the deadline of the operation has passed. */
   readonly signal: AbortSignal;
   /**
-   * Of a READ: answers it at once with what an open local file has there. True: it is answered, and what the call resolves
-   * to is not sent. False: it could not, and nothing has happened.
+   * For a READ: answers it at once with the bytes of an open local file. `offset` and `size` in bytes. True: the
+   * request is answered, and the result of the call is not sent. False: nothing has happened.
    */
   readonly answerFrom?: ((descriptor: number, offset: number, size: number) => boolean) | undefined;
 }
 
 export interface FileSystem {
-  /** For a resent request, whose first daemon died: what was done. Undefined: nothing was done. */
+  /** For a resent request, by its number: its effect at an earlier daemon. Undefined: it had none. */
   done(request: number): Done | undefined;
   /**
-   * Counts changes that the kernel did not ask for. If it has grown since a request came, the answer may be older than
-   * what the kernel was told meanwhile, so the kernel must not keep it.
+   * Counts invalidations. If the number has grown since a request came, the answer may be older than an invalidation
+   * that the kernel has had meanwhile, so the kernel must not remember it.
    */
   readonly changes: number;
-  /** A mutation was carried out after its caller was told that it failed, so the kernel's caches may be wrong. */
+  /** A change was carried out after its caller was told that it failed, so the kernel's caches may be wrong. */
   unheard(): void;
   /**
-   * A request was under way for so many milliseconds. `mayAsk`: the request may have waited for the gateway. After many
-   * such requests the foreground throttle slows other work of this thread.
+   * A request took this many milliseconds. `mayAsk`: it may have waited for the gateway. The foreground throttle slows
+   * write-back by that.
    */
   noteProgramTime(milliseconds: number, mayAsk: boolean): void;
   /**
-   * ENOTDIR: the parent is no folder. ENOENT: no such name, and the kernel must not remember that; else NegativeEntry.
+   * Resolves to a NegativeEntry, or rejects with ENOENT, when there is no such name. With ENOENT the kernel must not
+   * remember that. ENOTDIR: the parent is no folder.
    */
   lookup(caller: Caller, parent: KernelNodeId, name: string): Promise<Found | NegativeEntry>;
   /** The kernel has forgotten these kernel node ids. Never fails, never waits. */
   forget(lineages: readonly { lineage: KernelNodeId; count: number }[]): void;
-  /** Also for superseded kernel node ids and orphans. */
+  /** Answers for superseded kernel node ids and orphans, too. */
   getattr(caller: Caller, lineage: KernelNodeId, handle?: HandleId): Promise<Attributed>;
-  /** EISDIR, EINVAL: the size of a folder, or of what is no file. EFBIG. */
+  /** EISDIR: the size of a folder. EINVAL: the size of a link or special file. EFBIG: the disk holds no such size. */
   setattr(caller: Caller, lineage: KernelNodeId, change: SetAttributes): Promise<Attributed>;
-  /** EROFS when the mask asks for writing and the mount is read-only. Permissions are checked by the kernel. */
+  /** EROFS: `mask` (as in access(2)) asks for writing, and the mount is read-only. The kernel checks permissions. */
   access(caller: Caller, lineage: KernelNodeId, mask: number): Promise<void>;
   statfs(caller: Caller): Promise<SpaceInfo>;
 
   /** EINVAL: not a symlink. */
   readlink(caller: Caller, lineage: KernelNodeId): Promise<string>;
-  /** EEXIST, ENOENT (empty target, or the parent was removed), ENAMETOOLONG. EPERM: the gateway keeps no attributes. */
+  /**
+   * EEXIST. ENOENT: the target is empty, or the parent was removed. ENAMETOOLONG: the target has more than 4095 bytes.
+   * EPERM: the gateway keeps no attributes.
+   */
   symlink(caller: Caller, parent: KernelNodeId, name: string, target: string): Promise<Found>;
   /**
-   * EEXIST, ENOENT: the parent was removed. EINVAL: a folder or symlink. EPERM: a special file, and the gateway keeps
-   * no attributes.
+   * EEXIST. ENOENT: the parent was removed. EINVAL: `kind` is a folder or symlink. EPERM: `kind` is a special file, and
+   * the gateway keeps no attributes.
    */
   mknod(caller: Caller, parent: KernelNodeId, name: string, kind: FileKind, mode: number, rdev: number): Promise<Found>;
-  /** EEXIST, ENOENT: the parent was removed. */
+  /** EEXIST. ENOENT: the parent was removed. */
   mkdir(caller: Caller, parent: KernelNodeId, name: string, mode: number): Promise<Found>;
-  /** EEXIST, ENOENT, EMLINK: too many names. EPERM: a folder, or the gateway lacks what hard links need. */
+  /**
+   * EEXIST. ENOENT: the file or the parent was removed. EMLINK: the file has 65,000 names. EPERM: it is a folder, or
+   * the gateway has no attributes, no hashes, or only heads.
+   */
   link(caller: Caller, lineage: KernelNodeId, parent: KernelNodeId, name: string): Promise<Found>;
-  /** ENOENT, EISDIR. EACCES: the token may not delete. */
+  /** ENOENT. EISDIR: a folder. EACCES: the token may not delete. */
   unlink(caller: Caller, parent: KernelNodeId, name: string): Promise<void>;
-  /** ENOENT, ENOTDIR, ENOTEMPTY. EACCES: the token may not delete. */
+  /** ENOENT. ENOTDIR: no folder. ENOTEMPTY. EACCES: the token may not delete. */
   rmdir(caller: Caller, parent: KernelNodeId, name: string): Promise<void>;
   /**
-   * ENOENT, EEXIST (`noReplace`), EISDIR, ENOTDIR, ENOTEMPTY. EINVAL: a folder into itself. EACCES: the target exists,
-   * and the token may not delete. EBUSY: newer remote versions came faster than they could be fetched.
+   * ENOENT: the source, the target of an exchange, or the target's folder is gone. EEXIST: the target exists, with
+   * `noReplace`. EISDIR: a file would replace a folder. ENOTDIR: a folder would replace a file. ENOTEMPTY. EINVAL: a
+   * folder would move into itself. EACCES: the target would be replaced, and the token may not delete. EBUSY: newer
+   * remote versions came faster than they could be fetched.
    */
   rename(
     caller: Caller,
@@ -215,20 +224,23 @@ export interface FileSystem {
   ): Promise<void>;
 
   /**
-   * Waits for the local disk only, unless the gateway shows only heads. EISDIR, ELOOP: a symlink. ENXIO: a special
-   * file.
+   * Waits for the local disk only: bytes are fetched when they are read. Where the gateway shows only heads, an open
+   * for writing fetches the whole file. EISDIR: a folder. ELOOP: a symlink. ENXIO: a special file.
    */
   open(caller: Caller, lineage: KernelNodeId, flags: OpenFlags): Promise<Opened>;
-  /** Opens an existing file, unless `flags.exclusive` is set: then EEXIST. ENOENT: the parent was removed. */
+  /**
+   * Makes a file and opens it. A file that exists is opened, or with `flags.exclusive` the call fails with EEXIST.
+   * ENOENT: the parent was removed. Else as `open`.
+   */
   create(caller: Caller, parent: KernelNodeId, name: string, mode: number, flags: OpenFlags): Promise<Found & Opened>;
   /**
-   * Bytes at [offset, offset + size); fewer only at the end of the file. EIO: bytes are missing and cannot be fetched,
-   * or were found wrong.
+   * Bytes at [offset, offset + size); fewer only at the end of the file. Empty when Caller.answerFrom has answered.
+   * EIO: missing bytes cannot be fetched, or were found wrong. EACCES: the gateway refuses them.
    */
   read(caller: Caller, handle: HandleId, offset: number, size: number): Promise<Uint8Array>;
   /**
    * Resolves to how many bytes of `data` were written; fewer than all when the disk became full. `data` must not change
-   * before the promise settles. EFBIG.
+   * before the promise settles. EFBIG: no file can have a byte there.
    */
   write(
     caller: Caller,
@@ -238,25 +250,31 @@ export interface FileSystem {
     options: { killPrivileges: boolean },
   ): Promise<number>;
   /**
-   * close(2). With durability "remote" it waits until the gateway has the content, and rejects when the gateway refuses
-   * it.
+   * close(2). With durability "remote" it waits until the gateway has the content. If the gateway does not get it:
+   * EACCES, EDQUOT, EROFS or EIO, by the reason.
    */
   flush(caller: Caller, handle: HandleId): Promise<void>;
   /**
-   * Bytes, rows and name survive power loss; with durability "remote" the gateway has the content too. `dataOnly`
-   * changes nothing.
+   * Makes bytes, rows and name durable. With durability "remote" it waits for the gateway, and fails as `flush` does.
+   * `dataOnly` makes no difference.
    */
   fsync(caller: Caller, handle: HandleId, dataOnly: boolean): Promise<void>;
   /** Never fails: the program has gone on. */
   release(handle: HandleId): Promise<void>;
-  /** fallocate(2); `mode` as the kernel has it. Offset and length in bytes. EOPNOTSUPP: another mode. EINVAL, EFBIG. */
+  /**
+   * fallocate(2), with the mode bits of the kernel. Offset and length in bytes. EOPNOTSUPP: the mode is not supported.
+   * EINVAL: the offset is negative, or the length not positive. EFBIG: no file can be that long.
+   */
   allocate(caller: Caller, handle: HandleId, mode: number, offset: number, length: number): Promise<void>;
   /** Resolves to undefined when there is nothing of that kind at or after the offset (lseek(2): ENXIO). */
   seek(caller: Caller, handle: HandleId, kind: "data" | "hole", offset: number): Promise<number | undefined>;
 
-  /** ENOTDIR. */
+  /** ENOTDIR: no folder. */
   opendir(caller: Caller, lineage: KernelNodeId): Promise<Opened>;
-  /** At most `limit` entries after `cookie` (0: from the start), "." and ".." first. Empty: the end. */
+  /**
+   * At most `limit` entries after `cookie` (0: from the start), "." and ".." first. Empty: the end. EIO, EACCES: the
+   * gateway could not list the folder.
+   */
   readdir(
     caller: Caller,
     handle: HandleId,
@@ -264,13 +282,14 @@ export interface FileSystem {
     limit: number,
     withAttributes: boolean,
   ): Promise<FolderEntry[]>;
-  /** The names survive power loss. */
+  /** Makes names durable. */
   fsyncdir(caller: Caller, handle: HandleId): Promise<void>;
   releasedir(handle: HandleId): Promise<void>;
 
   /**
-   * Only of the space "user.": else EOPNOTSUPP. EPERM: "user.wsfs." is read-only. EEXIST (`create`), ENODATA
-   * (`replace`). ERANGE: the value is too long. ENOSPC: all attributes together are too long.
+   * EOPNOTSUPP: the name does not begin with "user."; EINVAL: it is nothing else. EPERM: "user.wsfs." is read-only.
+   * EEXIST: it is set, with `create`. ENODATA: it is not set, with `replace`. ERANGE: the value is too long. ENOSPC:
+   * all attributes of the node together are too long.
    */
   setxattr(
     caller: Caller,
@@ -279,9 +298,9 @@ export interface FileSystem {
     value: Uint8Array,
     flags: { create: boolean; replace: boolean },
   ): Promise<void>;
-  /** ENODATA, EOPNOTSUPP. */
+  /** ENODATA: it is not set. EOPNOTSUPP, EINVAL: as of setxattr. */
   getxattr(caller: Caller, lineage: KernelNodeId, name: string): Promise<Uint8Array>;
   listxattr(caller: Caller, lineage: KernelNodeId): Promise<string[]>;
-  /** ENODATA, EOPNOTSUPP. */
+  /** ENODATA: it is not set. EOPNOTSUPP, EINVAL: as of setxattr. */
   removexattr(caller: Caller, lineage: KernelNodeId, name: string): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
  * The handle table: open handles, kept outside of this process. A handle is written before the kernel hears of it, so
- * that after a takeover the next daemon goes on with the same numbers (start/resume.ts). Where the table lies is not
+ * that after a takeover the next daemon goes on with the same numbers (start/resume.ts). The place of the table is not
  * known here.
  */
 import type { HandleId, KernelNodeId } from "./filesystem.ts";
@@ -19,7 +19,7 @@ export interface KeptHandle {
 }
 
 export interface HandleTable {
-  /** Gives out a number that is never used again on this connection. The handle is written when this returns. */
+  /** Returns a number that is never used again on this connection. The handle is written when this returns. */
   add(handle: Omit<KeptHandle, "id">): HandleId;
   remove(id: HandleId): void;
   /** The handle that this request opened at an earlier daemon; undefined: there is none. */

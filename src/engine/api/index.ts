@@ -1,6 +1,6 @@
 /**
- * The interfaces of the engine: what may be asked of it, and what it asks of the kernel side, of the machine and of
- * watchers.
+ * The interfaces of the engine: its calls for other parts of the program, and the calls that it makes to the kernel
+ * side, to the machine and to the replayer.
  */
 export type { AccountKind, Accounts } from "./accounts.ts";
 export {

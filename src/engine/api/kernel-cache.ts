@@ -1,6 +1,6 @@
 /**
- * Invalidation: how the kernel is told that names, listings or attributes that it remembers are no longer true. The
- * interface; `fuse/kernel-cache.ts` implements it with threads of its own, so nothing here waits and no request waits
+ * Invalidation: the kernel is told that names, listings or attributes that it remembers are no longer true. The
+ * interface; `fuse/kernel-cache.ts` implements it with threads of its own, so neither the engine nor a request waits
  * for it. Changes are committed before the kernel is told. Content is never invalidated: a kernel node id has one
  * content for ever.
  */
@@ -11,14 +11,14 @@ export interface ChangedName {
   readonly parent: KernelNodeId;
   readonly name: string;
   /**
-   * The inode that had the name has no name any more. If it still has one, programs that work in it must not be
+   * True: the inode that had the name has no name any more. If it still has one, programs that work in it must not be
    * disturbed. Called when the message is sent, not before: the message may have waited, and a program may have made
    * the name again meanwhile.
    */
   isGone(): boolean;
   /**
-   * False: the name was a negative entry. A message about a name that was there is sent once more a second later: the
-   * kernel checks a name without a lock on its folder, and may still trust an old answer.
+   * False: the name was a negative entry. True: the message is sent once more a second later, because the kernel checks
+   * a name without a lock on its folder, and may store an old answer after the first message.
    */
   readonly wasThere: boolean;
 }
@@ -41,22 +41,22 @@ export interface KnownRows {
 
 export interface KernelCache {
   /**
-   * The kernel can be made to look up a name again while the name is in use. False: the kernel must remember names for
-   * a second only, and no negative entries.
+   * True: the kernel can be made to look up a name again while the name is in use. False: the kernel must remember
+   * names for a second only, and no negative entries.
    */
   readonly expiresNames: boolean;
-  /** Queues these invalidations. When more wait than are kept, everything in `known` is invalidated instead. */
+  /** Queues these invalidations. When too many wait, everything in `known` is invalidated instead. */
   tell(news: Invalidations, known: KnownRows): void;
-  /** All names and attributes in `known` are asked for again. */
+  /** Queues the invalidation of all names and attributes in `known`. */
   everything(known: KnownRows): void;
   /**
-   * Those of these kernel node ids of which the kernel has no inode right now. A request that was answered a moment ago
-   * may still create one. Empty when the kernel did not say. Absent: the kernel cannot be asked.
+   * Resolves to those of these kernel node ids for which the kernel has no inode right now; empty when the kernel did
+   * not say. A request that was answered a moment ago may still create one. Absent: the kernel cannot be asked.
    */
   unknownToKernel?(lineages: readonly KernelNodeId[]): Promise<ReadonlySet<KernelNodeId>>;
-  /** Resolves once the next access to this name looks it up again. Absent: see `expiresNames`. */
+  /** Resolves once the next access to this name will look it up again. Absent when `expiresNames` is false. */
   expireNow?(parent: KernelNodeId, name: string): Promise<void>;
 }
 
-/** For no kernel, or one that cannot be told of changes. */
+/** Stands for no kernel, or for one that cannot be told of changes. */
 export const NO_KERNEL_CACHE: KernelCache = { expiresNames: false, tell() {}, everything() {} };

@@ -1,12 +1,12 @@
 /**
  * Passthrough: the kernel reads, writes and maps a local file by itself. The interface; `fuse/passthrough.ts`
- * implements it, `files/passthrough.ts` says when.
+ * implements it, `files/passthrough.ts` decides when.
  */
 
 export interface Passthrough {
-  /** The kernel takes files now. */
+  /** True: files can be registered now. */
   readonly isOn: boolean;
-  /** Two changes of a file with a stat between them never leave the same times (Linux 6.13). */
+  /** True: two changes of a file with a stat in between never leave the same times (from Linux 6.13 on). */
   readonly timesAreExact: boolean;
   /**
    * The backing id (> 0) under which the kernel reads, writes and maps the open file; undefined: the kernel refuses it.

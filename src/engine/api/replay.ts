@@ -1,7 +1,8 @@
 /**
- * Replay: the kernel tells programs that watch files (inotify) of what goes through the mount, and of nothing else. So
- * a helper process (daemon/replayer.ts) does remote changes once more through the mount, and is answered as if its
- * calls made the changes (remote/replayed.ts). The interface; `remote/changes-to-replay.ts` decides what is replayed.
+ * Replay: the kernel tells programs that watch files (inotify) of calls that go through the mount, and of nothing else.
+ * So a helper process, the replayer (daemon/replayer.ts), repeats remote changes through the mount. Its calls are
+ * answered as if they made the changes (remote/replayed.ts). The interface; `remote/changes-to-replay.ts` decides which
+ * changes are replayed.
  */
 import type { Changed } from "../../metadata/changed.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -18,7 +19,7 @@ export interface Place {
 export type Replay = Place &
   (
     | { readonly what: "made"; readonly kind: InodeKind }
-    /** `lineage`: a kernel node id by which the kernel may know what has gone. */
+    /** `lineage`: a kernel node id by which the kernel may know the inode that is gone. */
     | { readonly what: "gone"; readonly kind: "file" | "folder"; readonly lineage: KernelNodeId | undefined }
     | { readonly what: "moved"; readonly inode: InodeId; readonly to: Place }
     /**
@@ -28,13 +29,13 @@ export type Replay = Place &
     | { readonly what: "written" | "attributes" | "closed"; readonly lineage: KernelNodeId }
   );
 
-/** The changes that are left to replay, and the process that replays them. */
+/** The queue of changes to replay, and the process that replays them. */
 export interface Replays {
   /** Thread id of the replayer, which has a single thread; undefined: there is no replayer. */
   by: number | undefined;
   /**
-   * Thread ids of earlier replayers, also of earlier daemons, until they have ended. Changes that they ask for fail: it
-   * is not known which replay a late call belongs to.
+   * Thread ids of earlier replayers, also of those of earlier daemons, until they have ended. Changes that they ask for
+   * fail, because it is not known which replay a late call belongs to.
    */
   readonly formerly: Set<number>;
   /**
@@ -44,31 +45,31 @@ export interface Replays {
   seek(name: string): () => number | undefined;
   /** True: `seek` waits for this name. Notes that thread `by` looked it up. */
   isSought(name: string, by: number): boolean;
-  /** Called with each commit: notes what is to be replayed. */
+  /** Notes the changes of a commit that are to be replayed. Called with each commit. */
   note(changed: Changed): void;
-  /** False: no replay waits for the kernel to be told of a place. */
+  /** False: `told`, `madeHere` and `isToGo` have nothing to do for any place. */
   readonly isAnyPlace: boolean;
-  /** The kernel was told what the name is now. */
+  /** The kernel was told of the present state of this name. */
   told(place: Place): void;
   /** A program made the name through the mount, so its watchers have heard of it. */
   madeHere(place: Place): void;
   /**
-   * A name went from this place and that may have to be replayed. The kernel must not hold a negative entry for it, or
-   * the replayer's removal would not reach us.
+   * True: a name went from this place, and its removal may have to be replayed. The kernel must not hold a negative
+   * entry for it, or the replayer's removal would not reach us.
    */
   isToGo(place: Place): boolean;
   /** Programs may watch this folder from now on. If its names are not known yet, it may have to be listed. */
   mayBeWatched(folder: InodeId): void;
   /**
-   * `begin` is called when there is something to replay, or when the watched inodes must be found out. Undefined:
-   * nothing is noted.
+   * Sets the function that is called when there is something to replay, or when the watched inodes have to be found
+   * out. Undefined: changes are not noted any more.
    */
   onAny(begin: (() => void) | undefined): void;
-  /** Something waits to be replayed, or the watched inodes must be found out. */
+  /** True: a change waits to be replayed, or the watched inodes have to be found out. */
   readonly isAny: boolean;
   /**
-   * Begins to find out which inodes are watched. The function is called with them; EVERYTHING may be among them.
-   * Watched folders whose names are not known are listed, so that changes in them are noticed.
+   * Begins to find out which inodes are watched. Call the returned function with them; EVERYTHING may be among them. It
+   * lists watched folders whose names are not known, so that changes in them are noticed.
    */
   asking(): (watched: Watched) => void;
   /** The next replay, which is the current one until `next` is called again. Undefined: there is none for now. */
@@ -76,26 +77,26 @@ export interface Replays {
   /** The replay that the replayer carries out now. */
   readonly current: Replay | undefined;
   /**
-   * Resolves once the kernel will look up the name that the current replay makes: a program that listed the folder may
-   * have made it known to the kernel. `isCovered`: something is mounted over the name, and invalidating it would
-   * unmount that.
+   * Resolves once the kernel will look up the name that the current replay makes. Without it, a program that listed the
+   * folder may have made the name known to the kernel already. `isCovered`: a file system is mounted over the name, and
+   * an invalidation would unmount it.
    */
   prepare(isCovered: () => boolean): Promise<void>;
-  /** The current replay makes this name, and the kernel does not know it or will look it up again. */
+  /** True: the current replay makes this name, and the kernel does not know it or will look it up again. */
   isMaking(place: Place): boolean;
-  /** The current replay failed; others replace it. `isFolder`: the kernel found a folder there. */
+  /** The current replay failed, and others take its place. `isFolder`: the kernel found a folder there. */
   failed(isFolder: boolean): void;
   /** Ends the current replay and discards all that wait. */
   drop(): void;
   /** No replay begins until the returned function is called. */
   pause(): () => void;
-  /** The kernel was not told of this name since it was made. */
+  /** True: the kernel was not told of this name since it was made. */
   isUnreported(place: Place): boolean;
   /** From the root, without a slash at either end; undefined: the folder has no path. */
   pathOf(folder: InodeId): string | undefined;
 }
 
-/** Stands for all inodes, when it is not known which ones are watched. */
+/** Stands for all inodes when it is not known which ones are watched. */
 export const EVERYTHING = "everything";
 
 /** Inodes that programs watch. */

@@ -1,6 +1,6 @@
 /**
- * A cache file while it is open: the one local file that every open of a kernel node id reads and writes. Here is what
- * other rooms ask of it; files/cache-file.ts has the class, and its state is known to files/ only.
+ * A cache file while it is open: the one local file that every open of a kernel node id reads and writes. This is its
+ * interface for other rooms. Its state is in files/cache-file.ts, for files/ alone.
  */
 import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { FileStat } from "../../lib/files.ts";
@@ -10,11 +10,12 @@ import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Caller, HandleId } from "../api/index.ts";
 
-/** The reader of one handle: it remembers where sequential reading goes on. */
+/** Reads for one handle, and remembers where sequential reading goes on. */
 export interface Reader {
   /**
-   * Bytes of [offset, offset + size), fetched first where they are missing; fewer at the end of the file. Undefined: the
-   * caller was answered with them (Caller.answerFrom).
+   * Resolves to the bytes of [offset, offset + size), fewer at the end of the file. Missing ranges are fetched first.
+   * Undefined: the bytes went to the caller already (Caller.answerFrom). Rejects with an FsError: EINTR, EIO, EACCES,
+   * or as fromDisk says.
    */
   read(
     handle: HandleId,
@@ -37,10 +38,10 @@ export interface SnapshotPace {
   readonly notBefore: ElapsedTime | undefined;
 }
 
-/** The state of upload/snapshot-open.ts for one file that stays open: it says when the next snapshot is taken. */
+/** The state by which upload/snapshot-open.ts decides when it takes the next snapshot of a file that stays open. */
 export class SnapshotPacing {
   pace: SnapshotPace = { step: 0, last: undefined, notBefore: undefined };
-  /** Looks at the file again at that time. */
+  /** The timer of the next look at the file, and its time. */
   nextLook: { readonly timer: Timer; readonly at: ElapsedTime } | undefined;
   /** A program called fsync since the last snapshot. */
   isFsyncAsked = false;
@@ -52,15 +53,15 @@ export interface CacheFile {
   readonly path: string;
   readonly pacing: SnapshotPacing;
 
-  /** Opens for writing. */
+  /** How many opens for writing there are. */
   readonly writers: number;
   /** A program has used the file since it was opened, or another handle has it open. */
   readonly isUsed: boolean;
   /** The id under which the kernel reads and writes the file by itself; undefined: we serve it. */
   readonly backingId: number | undefined;
-  /** A passthrough writer was admitted, whose writes only write detection finds. */
+  /** There is a passthrough writer. Only write detection finds its writes. */
   readonly hasPassthroughWriter: boolean;
-  /** The same, and the file was not looked at in this turn (whileSeen). */
+  /** There is a passthrough writer, and it may have written since the last write detection. False in `whileSeen`. */
   readonly mayHaveUnseenWrites: boolean;
   /** False: there is no file, or none that can be written. Missing ranges are then read uncached. */
   readonly isKept: boolean;
@@ -70,30 +71,36 @@ export interface CacheFile {
   readonly isContentDirty: boolean;
   /** Size and time in the rows may be older than the file's. */
   readonly mayHaveUnpersistedStat: boolean;
-  /** Counts changes that programs began. */
+  /** How many changes programs have begun. */
   readonly writes: number;
   /** The time of the first change since the last snapshot. Undefined: there was none. */
   readonly firstWriteAt: ElapsedTime | undefined;
-  /** The time of the last change, or at which the file was opened here. */
+  /** The time of the last change; before the first one, the time at which the file was opened here. */
   readonly lastWriteAt: ElapsedTime;
 
   createReader(): Reader;
-  /** lseek(2). Undefined: there is nothing of that kind at or after the offset. */
+  /** lseek(2). Undefined: there is nothing of that kind at or after the offset. Rejects as fromDisk says. */
   seek(kind: "data" | "hole", offset: number): Promise<number | undefined>;
-  /** Resolves to how many bytes were written: fewer when the disk became full. Rejects with an FsError. */
+  /**
+   * Resolves to how many bytes were written: fewer when the disk became full. Rejects with an FsError: ENOSPC, EDQUOT,
+   * EROFS, EFBIG, ESTALE, or as fromDisk says.
+   */
   write(handle: HandleId, offset: number, data: Uint8Array): Promise<number>;
-  /** Call it within CacheFiles.whileTruncating. Rejects as `write` does. */
+  /** Sets the size, in bytes. Call it within CacheFiles.whileTruncating. Rejects as `write` does. */
   truncate(caller: Caller, size: number): Promise<void>;
   /** fallocate(2) with the mode bits of the kernel. Rejects with EOPNOTSUPP, EINVAL, or as `write` does. */
   allocate(mode: number, offset: number, length: number): Promise<void>;
-  /** The thread that made the file shorter sends another request, so it has gone on. */
+  /** The caller sent a request. If its thread made the file shorter, that thread has gone on and knows the new size. */
   threadWentOn(caller: Pick<Caller, "pid">): void;
-  /** Resolves once such a thread has gone on. True: there was something to wait for. Rejects with EINTR. */
+  /**
+   * Resolves once the thread that made the file shorter has gone on, or has had the time to. True: there was such a
+   * thread. Rejects with EINTR.
+   */
   untilTruncateKnown(signal: AbortSignal): Promise<boolean>;
 
-  /** Counts as written from here on what passthrough writers did since the last look. */
+  /** Finds what passthrough writers wrote since the last look, and sets the content dirty for it. */
   detectWrites(): Promise<void>;
-  /** In the turn after detectWrites: while `work` runs, no writes are unseen. */
+  /** Call it in the same turn as detectWrites ended: while `work` runs, no writes count as unseen. */
   whileSeen(work: () => void): void;
   /** Records size and mtime of a written file in the rows. */
   persistStat(): Promise<void>;
@@ -103,43 +110,50 @@ export interface CacheFile {
   sync(): Promise<void>;
   /** Makes the file's name durable, once. */
   syncName(): Promise<void>;
-  /** The name is durable: the whole disk was synced. */
+  /** Notes that the name is durable, because the whole disk was synced. */
   nameIsDurable(): void;
-  /** Stat of the file itself. */
+  /** Stat of the cache file itself, not of the rows. */
   stat(): Promise<FileStat>;
-  /** Any change after the file had this stat shows in its times. */
+  /** True: any change made after this stat shows in the file's times. */
   isExact(stat: FileStat): boolean;
 
-  /** Fetches every missing byte and verifies those of the origin, until the row says so too. */
+  /**
+   * Fetches every missing byte, verifies the bytes of the origin, and records both in the row. Rejects with EINTR when
+   * `signal` aborts, EACCES when the gateway refuses, ENOSPC when the disk is full, EIO when the bytes cannot be had.
+   */
   fetchAll(signal: AbortSignal): Promise<void>;
-  /** Fetches a small file before a program reads it. Rejects when `signal` is aborted. */
+  /** Fetches a small file before a program reads it. Rejects with EIO when `signal` aborts. */
   prefetchSmall(signal: AbortSignal): Promise<void>;
   /** No version has this content any more: nothing is compared with the origin any more. */
   leaveOriginForGood(): void;
 
-  /** The next write comes to us, and is counted. */
+  /** Revokes the write leases of this file: JavaScript hears of the next write and counts it. */
   revokeWriteLeases(): void;
-  /** Undefined: something is being written. Else `writes`, which another write changes from here on. */
+  /** Revokes the write leases and returns `writes`, which any later write changes. Undefined: a write is in flight. */
   beginSnapshot(): number | undefined;
   /**
-   * SHA-256 and size of a file of about `expected` bytes; of a small one its bytes too. Undefined: a writer came.
+   * SHA-256 (hex) and size in bytes of a file of about `expected` bytes. For a small file, its bytes too. Undefined: a
+   * writer was admitted meanwhile. Rejects when `signal` aborts, or with the error of the disk.
    */
   hash(expected: number, signal: AbortSignal): Promise<{ hash: string; size: number; bytes?: Uint8Array } | undefined>;
-  /** Sets the content dirty in the rows, and counts a change. `at`: the time of it. */
+  /** Sets the content dirty in the rows and counts a change. `at`: its time. Throws ESTALE: the id is superseded. */
   setContentDirty(at?: ElapsedTime): void;
-  /** A snapshot has everything written so far. `isDurable`: and no writer can change the content unnoticed. */
+  /**
+   * A snapshot has all written bytes. `isDurable`: they are durable, and no passthrough writer can change them
+   * unnoticed.
+   */
   setContentClean(isDurable: boolean): void;
 
-  /** An answer is about to tell the kernel this size, and this time if the answer is about nothing else. */
+  /** An answer about this file alone is about to tell the kernel this size, and this mtime if one is given. */
   shown(size: number, time?: Time): void;
   /** An answer tells the kernel this size, which it may ignore. */
   mayBeShown(size: number): void;
   /** The kernel may have been told any size. */
   shownUnknown(): void;
 
-  /** Counts a handle. Resolves to the backing id to answer with; undefined: we serve the file. */
+  /** Counts a handle, unless it rejects. Resolves to the backing id to answer with; undefined: we serve the file. */
   attach(write: boolean): Promise<number | undefined>;
-  /** The end of a handle. Call it before the close. */
+  /** Ends a handle that `attach` counted. Call it before the close. */
   detach(write: boolean): void;
   /** Ends one open. Never rejects. */
   close(options: { write: boolean }): Promise<void>;
@@ -147,7 +161,7 @@ export interface CacheFile {
   closePassthrough(): Promise<void>;
 }
 
-/** The open cache files, and what is done to those that may not be open. */
+/** The open cache files, and calls about cache files that need not be open. */
 export interface CacheFiles {
   readonly size: number;
   has(lineage: KernelNodeId): boolean;
@@ -162,56 +176,58 @@ export interface CacheFiles {
     lineage: KernelNodeId,
     options: {
       write: boolean;
-      /** The row was made together with the inode (rowOfNewFile), and there is no file yet. */
+      /** rowOfNewFile made the row together with the inode, and there is no file yet. */
       isNew?: boolean;
-      /** False: opened to be sent, which is no reason to keep the file in the cache for longer. */
+      /** False: the file is opened for an upload, which does not make it count as used in the cache. */
       isUse?: boolean;
     },
   ): Promise<CacheFile>;
-  /** Call it in the transaction that makes the inode. False: `open` makes the row. */
+  /**
+   * Makes the row of a new file. Call it in the transaction that makes the inode. False: `open` has to make the row.
+   */
   rowOfNewFile(lineage: KernelNodeId): boolean;
-  /** `work` may make the file shorter, and the request is answered right after it. */
+  /** Runs `work`, which may make the file shorter. The request is answered right after it. Rejects as `work` does. */
   whileTruncating<T>(lineage: KernelNodeId, work: () => Promise<T>): Promise<T>;
-  /** Bytes of one version, not kept. Rejects with an FsError. */
+  /** Fetches bytes of one version and does not keep them. Rejects with an FsError, never ENOENT. */
   fetchVersion(
-    /** `hash`: of the whole content; null: not known. */
+    /** `hash`: SHA-256 of the whole content; null: not known. */
     of: { readonly node: string; readonly version: string; readonly hash: string | null },
     part: { readonly start: number; readonly end: number },
     signal: AbortSignal,
   ): Promise<Uint8Array>;
 
-  /** Writable opens of the inode. */
+  /** How many opens for writing the inode's present cache file has. */
   writersOf(inode: Inode): number;
   /** Size in bytes and mtime of a file that a program may have written to; undefined: the rows know them. */
   stat(inode: Inode): Promise<{ size: number; mtime: Time } | undefined>;
-  /** A program set the time; the caller changes the row. Rejects with an FsError. */
+  /** A program set the mtime: the file gets it where its own time counts. The caller changes the row. FsError. */
   setTimes(inode: Inode, mtime: Time): Promise<void>;
-  /** The content is this version too: what is missing is fetched from it from now on. */
+  /** The content equals this version too: missing ranges are fetched from it from now on. */
   comesFrom(lineage: KernelNodeId, origin: { readonly node: string; readonly version: string }): void;
 
   /** For a takeover: opens the file again, as the earlier daemon had it open. */
   resume(lineage: KernelNodeId, handles: readonly { write: boolean; backing: number }[]): Promise<CacheFile>;
   /** The same for a file that a passthrough writer has closed and still has mapped. */
   resumeMapped(lineage: KernelNodeId): Promise<CacheFile>;
-  /** Only one piece of work at a time makes, closes or removes the cache file. Rejects as `work` does. */
+  /** Runs `work` while nothing else makes, closes or removes the cache file. Rejects as `work` does. */
   alone<T>(lineage: KernelNodeId, work: () => Promise<T>): Promise<T>;
-  /** True: the file has this content, as far as that is found out quickly. */
+  /** True: the SHA-256 of the file is `hash`. False also for a file that is large or that the disk cannot read. */
   isStill(inode: Inode, hash: string): Promise<boolean>;
-  /** True also when there is no such file. */
+  /** True: no program has the file open for writing or mapped, or there is no such file. */
   hasNoWriter(lineage: KernelNodeId): Promise<boolean>;
-  /** A file that programs of an ended mount may still write to is left to them; a copy takes its place. */
+  /** Programs of an ended mount may still write to the file: it is left to them, and a copy takes its place. */
   leaveToDetachedWriters(lineage: KernelNodeId): Promise<void>;
 
   /** Inodes that have a passthrough writer, or one whose mapping has not ended. */
   passthroughWritten(): InodeId[];
-  /** Of all files: the next write comes to us. */
+  /** Revokes the write leases of all files. */
   revokeWriteLeases(): void;
-  /** The state dir is gone: changed files stay open until closeKept, and are sent from there. */
+  /** The state dir is gone: changed files stay open until closeKept, and are sent from their descriptors. */
   keepOpenForUpload(): void;
   closeKept(): Promise<void>;
-  /** A local file that belongs to nothing known is set aside. */
+  /** Moves a local file without a row into quarantine, or removes it if it is empty. */
   quarantine(path: string, name: string): Promise<void>;
-  /** Removes files that a crash left, and those that could not be removed earlier. */
+  /** Removes files whose rows are gone, which a crash left or the disk refused to remove earlier. */
   removeLeft(): Promise<void>;
   /** Ends timers and background work. Open files stay open. The rows may be closed afterwards. */
   stop(): Promise<void>;

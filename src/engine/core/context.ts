@@ -39,14 +39,14 @@ import type { WriteQueue } from "./write-queue.ts";
 
 /** Settings of the mount. Times in milliseconds, sizes in bytes. */
 export interface EngineSettings {
-  /** Owner of the mount. Nodes whose attributes name no owner belong to them. */
+  /** The owner of the mount. Nodes whose attributes name no owner belong to this user. */
   readonly owner: { readonly uid: number; readonly gid: number };
   /**
-   * mine: every file is shown as owned by the owner of the mount. real: owners are those of the attributes, and who
-   * makes a file owns it.
+   * mine: every file is shown as owned by the owner of the mount. real: owners are those of the attributes, and a new
+   * file belongs to the user that makes it.
    */
   readonly owners: "mine" | "real";
-  /** For modes that the gateway does not know: 0644 and 0755 without these bits. */
+  /** The default modes, 0644 and 0755, lose these bits. They are for nodes whose attributes have no mode. */
   readonly umask: number;
   /** Bytes of the cache. */
   readonly cacheLimit: number;
@@ -54,23 +54,26 @@ export interface EngineSettings {
   readonly durability: "local" | "remote";
   /** The user asked for a read-only mount. The token's scopes or the account's role may make it read-only too. */
   readonly readOnly: boolean;
-  /** Says in words how a person signs in when the gateway refuses the token. */
+  /** For people: how to sign in when the gateway refuses the token. */
   readonly howToLogIn?: string;
   /** For the names of conflict copies. */
   readonly hostName: string;
   /** Id of this boot of the machine. */
   readonly boot: string;
-  /** A change is sent after so much quiet … */
+  /** A change is sent after this much quiet … */
   readonly debounceMs: number;
-  /** … and after this long at the latest. */
+  /** … and at the latest after this time. */
   readonly maximumAgeMs: number;
   /** How often the journal is asked for changes. */
   readonly pollMs: number;
-  /** The names of the workspace are read in the background up to so many. Absent or 0: only what programs look into. */
+  /** How many names are read in the background. Absent or 0: only the folders that programs look into are listed. */
   readonly namesAhead?: number;
-  /** Limit of requests in flight for write-back. */
+  /** The most requests that write-back has in flight. */
   readonly concurrency: number;
-  /** From one round of the lookup probe to the next: no less than a request may take; see files/lookup-probe.ts. */
+  /**
+   * From one round of the lookup probe to the next. It must not be shorter than a request may take; see
+   * files/lookup-probe.ts.
+   */
   readonly lookupProbeMs?: number;
 }
 
@@ -81,7 +84,7 @@ export interface Rows {
   readonly groupCommit: GroupCommit;
   /** Makes committed rows durable. */
   readonly syncRows: () => Promise<void>;
-  /** Names the files that programs wrote to, beside the rows; see files/dirty-file-log.ts. */
+  /** The dirty-file log; see files/dirty-file-log.ts. */
   readonly dirtyLog: DirtyLog;
 }
 
@@ -106,11 +109,11 @@ export interface LocalFiles {
   readonly snapshotBytes: Map<SnapshotId, Uint8Array>;
   /** Files that wait to be synced before their snapshot; see upload/group-sync.ts. */
   readonly groupSync: GroupSync;
-  /** The latest snapshot of each inode that a writer had open. */
+  /** The latest snapshot that was taken of each inode while a writer had it open. */
   readonly lastSnapshots: Map<InodeId, { readonly at: RowTime; readonly hash: string }>;
-  /** Bytes that wait to be sent: an upper bound; undefined: not known yet; see files/space.ts. */
+  /** An upper bound of the bytes that wait to be sent; undefined: not known yet; see files/space.ts. */
   readonly unsent: { mostly: number | undefined };
-  /** Why the rows were older than the files at the start, and how many files the dirty-file log recovered. */
+  /** Why the rows were older than the files at the start, and how many files were recovered by the dirty-file log. */
   readonly restored: { why: string | undefined; files: number };
 }
 
@@ -120,7 +123,7 @@ export interface LocalFiles {
 export interface Kernel {
   /** The answers that the kernel remembers. */
   readonly kernel: KernelCacheState;
-  /** Says how long the kernel may trust an answer. */
+  /** How long the kernel may trust an answer. */
   readonly fresh: Freshness;
   /** Remote changes that are replayed for watching programs. */
   readonly replays: Pick<Replays, "mayBeWatched">;
@@ -134,27 +137,27 @@ export interface Remote {
   readonly network: Network;
   /** Folders that are being listed. */
   readonly listings: SingleFlight<InodeId>;
-  /** For gateways that count no changes; see sync/echo.ts. */
+  /** The order of our reads and writes, for gateways that count no changes; see sync/echo.ts. */
   readonly readOrder: ReadOrder;
   /** The known points of the gateway's past; see history.ts. */
   readonly history: GatewayHistory;
   /** The folders that are listed next; see remote/poll.ts. */
   readonly polled: PollState;
   /**
-   * By node id: folders that were removed here and that the gateway does not delete because they are not empty; see
-   * sync/list-removed-folder.ts.
+   * By node id: folders that were removed here and that the gateway does not delete, because they are not empty there;
+   * see sync/list-removed-folder.ts.
    */
   readonly notEmpty: Map<string, { readonly since: RowTime; readonly isAsked: boolean }>;
   readonly quota: Quota;
   readonly workspace: Workspace;
   readonly readOnly: ReadOnly;
-  /** Folders whose subfolders are opened one after the other; see ops/prefetch-folders.ts. */
+  /** Folders whose subfolders programs open in order; see ops/prefetch-folders.ts. */
   readonly directorySequences: AccessSequences;
   /** Folders that are being listed before a program asked for them. */
   readonly listingPrefetches: Set<InodeId>;
   /**
-   * Streams of whole trees that are being read; see remote/tree-listing.ts. Each is a list that is under way. `epoch`
-   * counts up when what they read must not be taken in any more.
+   * The streams of whole trees that are under way; see remote/tree-listing.ts. When `epoch` goes up, nodes that a
+   * stream read before must not be applied any more.
    */
   readonly treeListings: { count: number; epoch: number };
 }
@@ -163,20 +166,20 @@ export interface Remote {
 export interface Uploads {
   /** Marks the rows that are to be sent. */
   readonly queue: WriteQueue;
-  /** By attempt: how to stop sending it. */
+  /** By attempt: a function that stops sending it. */
   readonly sending: Map<AttemptId, () => void>;
-  /** Drains under way. They do not wait for writers to close. */
+  /** The drains under way. A drain does not wait for writers to close. */
   readonly drains: { count: number };
-  /** By inode: how many wait until the gateway has its content. They do not wait for writers either. */
+  /** By inode: how many calls wait until the gateway has its content. They do not wait for writers to close either. */
   readonly awaited: Map<InodeId, number>;
   /** Lets programs go first. */
   readonly foregroundThrottle: ForegroundThrottle;
-  /** By inode: how many times in a row a writer cancelled its upload. */
+  /** By inode: how many times in a row its upload was cancelled; see files/cancel-upload.ts. */
   readonly cancellations: Map<InodeId, number>;
   readonly activity: Activity;
 }
 
-/** The machine: clock, timers and files, the log, the mount's settings, users. */
+/** The surroundings: clock, timers and files of the machine, the log, the mount's settings, users and groups. */
 export interface Host {
   readonly runtime: RowClockRuntime;
   readonly log: Logger;

@@ -1,6 +1,6 @@
 /**
- * Sets dirty what a program changed, so that the write-back loop finds it. Must run in the transaction of the change
- * itself: a change is never without its mark.
+ * Sets rows dirty when a program changed them, so that the write-back loop finds them. It must run in the transaction
+ * of the change: no crash may leave a change without its mark.
  */
 import { earlierOf, minus, plus, type RowTime, type SteadyTime } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -21,17 +21,17 @@ export function createWriteQueue(context: Needs): WriteQueue {
   };
 }
 
-/** A burst of changes is one change: a mark that would move the due time by less than this is not written. */
+/** In a burst of changes, a mark that would move the due time by less than this is not written. */
 const MARK_MS = 100;
 
-/** Row time at which a change made now should be sent: after some quiet, but not later than the maximum age. */
+/** The time at which a change made now should be sent: after the debounce, but not later than the maximum age. */
 function dueTime<Time extends SteadyTime>(settings: Host["settings"], now: Time, dirtySince: Time | null): Time {
   return earlierOf(plus(now, settings.debounceMs), plus(dirtySince ?? now, settings.maximumAgeMs));
 }
 
 /**
- * The local state of the node row changed. `since`: dirtySince of the row that had the content so far; a drain that
- * waits for that content goes on waiting. `change`: a change of the row itself, made in the same write.
+ * The local state of the node row changed. `since`: dirtySince of the row that had the content before, so that a drain
+ * that waits for this content goes on waiting. `change`: a change of the row itself, made in the same write.
  */
 function setNodeDirty(
   context: Needs,
@@ -47,7 +47,7 @@ function setNodeDirty(
     return change === undefined ? node : nodes.update(node.id, change);
   }
   context.activity.wake(due);
-  // A person or program changed it again: what the gateway refused may be accepted now.
+  // The file or folder was changed again, and the gateway may accept now what it refused before.
   return nodes.update(node.id, { ...change, changedAt: now, dirtySince, due, parked: null });
 }
 
@@ -57,7 +57,7 @@ function isMarked({ settings }: Needs, node: NodeRow, due: RowTime): boolean {
   return later >= 0 && later < Math.min(MARK_MS, settings.debounceMs / 10);
 }
 
-/** The inode's content or attributes changed, so every name of it has something to send. `since`: see setNodeDirty. */
+/** The inode's content or attributes changed: the node rows of all its names are dirty. `since`: see setNodeDirty. */
 function setInodeDirty(context: Needs, inode: InodeId, since: RowTime | null = null): void {
   for (const entry of context.metadata.entries.ofInode(inode)) {
     const node = context.metadata.nodes.ofEntry(entry.id);
@@ -65,7 +65,7 @@ function setInodeDirty(context: Needs, inode: InodeId, since: RowTime | null = n
   }
 }
 
-/** The last writer of the inode closed it: it may be sent after the debounce. */
+/** The last writer closed the inode, unchanged since the last snapshot: it may be sent after the debounce. */
 function enqueueAfterQuiet(context: Needs, inode: InodeId): void {
   const now = context.runtime.now();
   for (const entry of context.metadata.entries.ofInode(inode)) {

@@ -1,4 +1,4 @@
-/** The services of files/ for other rooms, about files that need not be open. */
+/** The services of files/ for other rooms. None of them needs an open file. */
 import type { ContentSource } from "../../contract/http.ts";
 import type { Time } from "../../lib/time.ts";
 import type { Attempt, Snapshot } from "../../metadata/attempts.ts";
@@ -8,52 +8,58 @@ import type { NodeRow } from "../../metadata/nodes.ts";
 
 /** Snapshots that exist: where their bytes are, how they end, and how their uploads are cancelled. */
 export interface SnapshotFiles {
-  /** The bytes, from where they are at this moment. */
+  /** Reads the bytes from wherever they are at this moment. */
   source(snapshot: Snapshot): ContentSource;
-  /** It was sent, or is not to be sent. It stays if another attempt will still send it. */
+  /** The snapshot was sent, or is not wanted any more. It stays if another attempt will still send it. */
   drop(id: SnapshotId): void;
   /** Removes the row of a snapshot that no attempt needs, and its file if it has one of its own. */
   remove(snapshot: Snapshot): void;
-  /** The row says that the snapshot is synced, so its copy must be synced too. */
+  /** Syncs the copy of a snapshot at this path, because the row says that the snapshot is synced. */
   syncCopy(path: string): Promise<void>;
-  /** Cancels the uploads of content that is older than what was saved by now. */
+  /** Cancels the uploads of older content of this inode: newer content was saved. */
   yieldToNewer(inode: InodeId): void;
   /** Call it in the transaction in which the name of the row is removed or becomes another file's. */
   cancelUpload(row: NodeRowId): void;
-  /** The snapshot cannot be read any more: a new one is taken of what is left of the content. */
+  /** The snapshot cannot be read any more: a new one is taken of the content that is left. */
   giveUpUnreadable(attempt: Attempt<unknown>): void;
 }
 
 /** Orphans and superseded kernel node ids: kept while the kernel, a handle or an upload needs them. */
 export interface Orphans {
-  /** FORGET. */
+  /** FORGET: the kernel forgot these kernel node ids. Never fails. */
   forgotten(lineages: readonly { readonly lineage: KernelNodeId }[]): void;
-  /** The kernel is told of the inode. */
+  /** An answer is about to tell the kernel of the inode. */
   lookedUp(inode: Inode): void;
-  /** Removes at once what the kernel forgot. For a takeover: the next daemon would not know of it. */
+  /** Removes forgotten orphans at once. For a takeover: the next daemon would not know that they were forgotten. */
   dropForgotten(): void;
-  /** Superseded bytes go, and an orphan goes, unless something needs them: then later. */
+  /** Removes superseded bytes, or an orphan, now or as soon as nothing needs them any more. */
   dropIfUnused(lineage: KernelNodeId): void;
   /** Call it in a transaction. Removes an orphan with its bytes, unless it is open. */
   removeInode(inode: Inode): void;
   /** Removes bytes and rows of a kernel node id that cannot be reached any more, unless it is open or being sent. */
   dropKernelNodeId(lineage: KernelNodeId): void;
-  /** The last name of the inode went, and no program here did that: the kernel has to look the name up again. */
+  /**
+   * The inode lost its last name, and no program here removed it. The inode gets a new kernel node id, so that the
+   * kernel looks the name up again.
+   */
   handOver(inode: InodeId): void;
-  /** The lookup probe finds those for which no FORGET will come. */
+  /** Starts the lookup probe, which finds the orphans and kernel node ids for which no FORGET will come. */
   startProbe(): void;
   stopProbe(): void;
 }
 
-/** The dirty-file log says which files hold what only this machine has. */
+/** The dirty-file log names the files that hold bytes the gateway does not have. */
 export interface DirtyFiles {
   /** The content is about to change or has changed, and the rows say so. The log has it after the next flush. */
   dirty(inode: Inode): void;
-  /** For when the caller's transaction is committed: the gateway has the content, or it is not wanted any more. */
+  /**
+   * The gateway has the content, or it is not wanted any more. This may be called in the transaction that says so: the
+   * log is written later, if the rows still say so then.
+   */
   clean(lineage: KernelNodeId): void;
   /** The file has another name, or none. */
   named(inode: InodeId): void;
-  /** Rewrites the log so that it says what the rows say and nothing else. */
+  /** Rewrites the log from the rows. */
   renew(): Promise<void>;
 }
 
@@ -61,25 +67,25 @@ export interface DirtyFiles {
 export interface ReadFailures {
   get(lineage: KernelNodeId): { readonly tries: number; readonly why: string } | undefined;
   /**
-   * `inode`: as it was at the try. Returns how many tries have failed; 0: it is other content by now; undefined: the
-   * row is parked.
+   * `inode`: as it was at the try. Returns how many tries have failed; 0: the inode has other content by now;
+   * undefined: the row was parked.
    */
   couldNotRead(row: NodeRow, inode: Inode, error: unknown): number | undefined;
-  /** For those who ask why the content is not sent. */
+  /** Notes a failure, so that the queue can say why the content is not sent. */
   note(inode: InodeId, lineage: KernelNodeId, error: unknown): void;
   /** The content could be read. */
   ended(lineage: KernelNodeId): void;
-  /** Earlier failures do not count any more: the content goes, or a person wants it tried again. */
+  /** Forgets earlier failures: the content is removed, or a person wants it tried again. */
   forget(inode: Inode): void;
 }
 
 /** Times of modification and change, as the rows have them. */
 export interface FileTimes {
-  /** If no program set it, the time at which the gateway changed the node. */
+  /** The mtime that a program set; if none did, the time at which the gateway changed the node. */
   mtimeOf(inode: Inode): Time;
   /**
-   * The ctime of an inode whose file has this mtime. `known`: the mtime in the rows; `present`: the time by the clock
-   * that stamps files.
+   * The ctime of an inode whose file has this mtime. `known`: the mtime in the rows. `present`: the time now, by the
+   * clock that stamps files.
    */
   ctimeOf(inode: Inode, known: Time, mtime: Time, present: Time): Time;
   /** The content is about to go to another node: it keeps its mtime. Call it in a transaction. */

@@ -1,9 +1,9 @@
-/** State of the cache files, apart from the open ones, and the work that is left running. */
+/** State of cache files that need not be open, and the background work. */
 import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { AccessSequences } from "../host/index.ts";
 
-/** The work on a file before its content can be sent. */
+/** What is being done to a file before its content can be sent, and since when. */
 export interface SnapshotProgress {
   readonly what: "fetched" | "synced to the disk" | "hashed" | "copied";
   readonly since: ElapsedTime;
@@ -11,22 +11,22 @@ export interface SnapshotProgress {
 
 export interface FileState {
   /**
-   * Kernel node ids whose cache file is being evicted, or is evicted while its row could not be removed: the row still
-   * says that the bytes are here.
+   * Kernel node ids whose cache file is being evicted, or was evicted although its row could not be removed. The row of
+   * such a file still says that the bytes are here.
    */
   readonly evicting: Set<KernelNodeId>;
-  /** Kernel node ids of which the kernel may hold pages that turned out to be wrong. */
+  /** Kernel node ids whose pages in the kernel may hold bytes that turned out to be wrong. */
   readonly distrusted: Set<KernelNodeId>;
-  /** Inodes of which a snapshot is being taken, for the queue that people see. */
+  /** Inodes whose snapshot is being taken, for the queue that people see. */
   readonly snapshotsUnderWay: Map<InodeId, SnapshotProgress>;
   /**
-   * Kernel node ids of files that are being made and that the kernel was not told of yet: it will send no FORGET for
+   * Kernel node ids of files that are being made. The kernel was not told of them yet, so it will send no FORGET for
    * them.
    */
   readonly notLookedUp: Set<KernelNodeId>;
   /**
-   * When a program last removed a name; undefined: none did. The file's bytes go a little later, when the kernel
-   * forgot it.
+   * When a program last removed a name; undefined: never. The file's bytes go a little later, once the kernel has
+   * forgotten the file.
    */
   removedAt: ElapsedTime | undefined;
   /**
@@ -35,11 +35,11 @@ export interface FileState {
    */
   isUnswept: boolean;
   /**
-   * By folder (inode), the longest unused first: folders whose files are read one after the other; see
-   * ops/prefetch-files.ts.
+   * By folder (inode), the longest unused first: folders whose files programs open in order; see ops/prefetch-files.ts.
    */
   readonly fileSequences: AccessSequences;
-  /** Work that no flow waits for. */
+  /** Background work under way. */
   readonly tasks: Set<Promise<void>>;
+  /** Aborted when the mount ends. */
   readonly stopped: AbortController;
 }

@@ -1,9 +1,9 @@
 /**
- * Programs go first. While their requests keep this thread busy, write-back works in turns of a few rows each. The
- * rests between turns are so much longer than the turns that write-back gets a small share of the time.
- * - Full speed as soon as programs pause, and while a program waits for what is sent.
- * - No turn is further away than TURN_MAX_MS * REST.
- * - Rows that are late, because more is made than turns can send, get as much of the time as programs.
+ * The foreground throttle: programs go first. While their requests keep this thread busy, write-back works in turns of
+ * a few rows each, with rests in between. The rests are so long that write-back gets a small share of the time.
+ * - Write-back has full speed as soon as programs pause, and while a program waits for an upload.
+ * - A rest is never longer than TURN_MAX_MS * REST.
+ * - When rows are late, because programs make more than the turns can send, write-back gets half of the time.
  *
  * Pure but for the clock: knows no row and no request.
  */
@@ -11,43 +11,43 @@ import { type ElapsedTime, minus, plus } from "../../lib/clocks.ts";
 import type { Clock } from "../../lib/runtime.ts";
 
 export interface ForegroundThrottle {
-  /**
-   * A program's request was under way for so many milliseconds. `mayAsk`: the request may have waited for the gateway.
-   */
+  /** A program's request took this many milliseconds. `mayAsk`: the request may have waited for the gateway. */
   noteProgramTime(milliseconds: number, mayAsk: boolean): void;
-  /** A program waits for what is sent: while this work goes on, programs do not go first. */
+  /**
+   * Runs `work`, in which a program waits for an upload: until it ends, programs do not go first. Rejects as it does.
+   */
   awaited<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * Returns how many rows may be begun now: any number, or the rest of a turn. Asked at each look of the loop.
-   * `isQuiet`: all that was begun is done.
+   * Returns how many rows may be begun now: infinity, or what is left of a turn. The loop asks at each of its looks.
+   * `isQuiet`: no row that was begun is still under way.
    */
   room(isQuiet: boolean): number;
-  /** True: programs keep this thread busy, by a look now, or by the last look if that was a moment ago. */
+  /** True: programs keep this thread busy. Measured anew, unless the last look was a moment ago. */
   isBusy(): boolean;
   /** Call it when rows were begun; `lateMs`: the time since the first of them was due. */
   begun(rows: number, lateMs: number): void;
 }
 
-/** How busy programs keep the thread is measured this often … */
+/** The share of the time that programs keep the thread busy is measured this often … */
 export const RIGHT_OF_WAY_LOOK_MS = 25;
-/** … over about this long. In that time a pause of programs is noticed, too. */
+/** … as an average over about this time. A pause of programs is noticed within it too. */
 const MEMORY_MS = 50;
-/** Programs go first once their requests are under way for this share of the time … */
+/** Programs go first once their requests take this share of the time … */
 const BUSY = 0.3;
 /** … until it falls below this one. */
 const PAUSED = 0.15;
-/** A request that may ask the gateway: what takes longer than this is waiting for the gateway, not for this thread. */
+/** Of a request that may ask the gateway, no more than this counts: the rest is waiting for the gateway. */
 const OURS_MS = 2;
 /**
- * A request that cannot ask the gateway: up to this it counts in full, because it waits for the disk, where write-back
- * would be in its way, or for a processor.
+ * Of a request that cannot ask the gateway, up to this counts. It waits for a processor or for the disk, and write-back
+ * would be in its way at both.
  */
 const LOCAL_MS = 50;
-/** Rows of one turn: enough to share a sync, a commit and a look at the table. */
+/** Rows of one turn. It is enough rows to share a sync, a commit and a look at the table. */
 const TURN_ROWS = 32;
-/** A turn that takes longer is waiting for the gateway. */
+/** A turn that takes longer than this is waiting for the gateway, so it ends. */
 const TURN_MAX_MS = 250;
-/** Length of a rest in turns: write-back gets one eighth of the time. */
+/** A rest is this many times as long as its turn: write-back gets one eighth of the time. */
 const REST = 7;
 /** The same when rows are late. */
 const LATE_REST = 1;
@@ -58,7 +58,7 @@ interface Turn {
   rest: number;
 }
 
-/** `lateMs`: a row is late so long after it was due. */
+/** `lateMs`: a row that is begun this many milliseconds after it was due is late. */
 export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: number): ForegroundThrottle {
   let attendedMs = 0;
   let seenAt = clock.elapsed();
@@ -66,7 +66,7 @@ export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: 
   let isBusy = false;
   let waiting = 0;
   let turn: Turn | undefined;
-  /** When the loop last asked: finding out what to begin is part of a turn. */
+  /** When the loop last asked. The turn begins there, because finding the rows is part of it. */
   let askedAt = seenAt;
   let restUntil = seenAt;
 
@@ -79,7 +79,7 @@ export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: 
     attendedMs = 0;
     const wasBusy = isBusy;
     isBusy = share >= (wasBusy ? PAUSED : BUSY);
-    // Rows that are under way when programs come count as a turn.
+    // Rows that are under way when programs become busy count as a turn.
     if (isBusy && !wasBusy) turn = { since: now, room: 0, rest: REST };
   }
 

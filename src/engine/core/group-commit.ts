@@ -1,8 +1,8 @@
 /**
  * Group commit: changes of the loop that come at about the same moment (answers of many requests, many files synced at
- * once) are one commit. Each is still done as a whole or not at all, and none fails because of another. A look of the
- * loop commits what waits. Where few requests are under way, nothing waits for others to come. What a program waits for
- * is committed at once and does not come here.
+ * once) share a commit. Each change is still done as a whole or not at all, and none fails because of another. A look
+ * of the loop commits the waiting changes. While few requests are under way, no change waits for others. A change that
+ * a program waits for does not come here: it is committed at once.
  */
 import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import type { Runtime } from "../../lib/runtime.ts";
@@ -11,13 +11,13 @@ import type { Request } from "./request.ts";
 
 export interface GroupCommit {
   /**
-   * Commits soon. Rejects with what `change` throws, or with why nothing could be committed. As in any transaction,
-   * `change` may run again.
+   * Commits soon. Resolves to the result of `change`. Rejects with the error that `change` throws, or with the error of
+   * the commit. As in any transaction, `change` may run again.
    */
   <T>(change: () => T): Promise<T>;
   /**
-   * Commits at once, in one commit with what waits, which comes first. Throws what `change` throws; what waited is
-   * committed all the same.
+   * Commits at once, together with the waiting changes, which run first. Throws the error that `change` throws; the
+   * waiting changes are committed all the same.
    */
   now<T>(change: () => T): T;
 }
@@ -29,11 +29,11 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** With so many requests under way others will answer soon … */
+/** With this many requests under way, others will be answered soon … */
 export const MANY = 4;
-/** … and share a look of the loop at the table, which commits what waits. Time from one look to the next. */
+/** … and can share a look of the loop, which commits the waiting changes. Time from one look to the next. */
 export const TOGETHER_MS = 8;
-/** Time from one commit to the next, where no look comes. */
+/** Time from one commit to the next, when no look comes in between. */
 export const TOGETHER_MAX_MS = 16;
 
 /** `underWay`: the requests under way. */

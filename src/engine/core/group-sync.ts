@@ -1,4 +1,4 @@
-/** State of upload/group-sync.ts: the files that wait for a sync that they share. */
+/** State of upload/group-sync.ts: the files that wait for a shared sync. */
 import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { CacheFile } from "./cache-file.ts";
 
@@ -10,7 +10,7 @@ interface Waiting {
 export interface GroupSync {
   readonly waiting: Waiting[];
   isRunning: boolean;
-  /** Until when each file is synced by itself: "end" is the end of the mount. Undefined: files share a sync. */
+  /** Until then each file is synced by itself; "end": until the mount ends. Undefined: files share a sync. */
   aloneUntil: ElapsedTime | "end" | undefined;
   /** The last sync of the disk took long. */
   wasSlow: boolean;

@@ -1,4 +1,4 @@
-/** The open handles. One that is given out is written to the handle table first, and known here after that. */
+/** The open handles. A new handle is in the handle table before it is known here, and before the kernel hears of it. */
 import type { Pass } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Caller, HandleId, HandleTable, KernelNodeId } from "../api/index.ts";

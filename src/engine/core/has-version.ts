@@ -4,12 +4,12 @@ import { PAGE_SIZE_MAX } from "../../contract/resources.ts";
 import { limitList } from "../host/index.ts";
 import type { Remote } from "./context.ts";
 
-/** Failures that say nothing about the node. */
+/** Besides transient failures, these say nothing about the node either. */
 const HELD_UP: readonly RemoteErrorCode[] = ["unauthorized", "throttled", "aborted"];
 
 /**
- * True: the node still has the version. Undefined: that cannot be found out. Rejects with a RemoteError when the
- * failure says nothing about the node.
+ * True: the node still has the version. False: it has not. Undefined: that cannot be found out. Rejects with a
+ * RemoteError when the question failed for a reason that says nothing about the node.
  */
 export async function hasVersion(
   { client, network }: Pick<Remote, "client" | "network">,
@@ -25,7 +25,7 @@ export async function hasVersion(
       check(page);
       seen += page.items.length;
       if (page.items.some(({ id }) => id === version)) return true;
-      // A gateway may have more versions and offer no way to ask for them.
+      // A gateway may have more versions than it lists, and no way to ask for the rest.
       if (page.next == null) return seen < page.totalCount ? undefined : false;
       after = page.next;
     }

@@ -1,6 +1,7 @@
 /**
- * Two points of the gateway's past, by which it is recognised: the last journal entry that was followed, and the last
- * write that the gateway acknowledged. Rows only; remote/history-check.ts asks the gateway for them.
+ * Two points of the gateway's past, by which a rollback is noticed: the last journal entry that was followed, and the
+ * last write that the gateway acknowledged. They are only kept here; remote/history-check.ts compares them with the
+ * gateway.
  */
 import { z } from "zod";
 import { type JournalEntry, journalEntry, type Node, node } from "../../contract/resources.ts";
@@ -8,8 +9,8 @@ import type { Metadata } from "../../metadata/metadata.ts";
 import type { Request } from "./request.ts";
 
 /**
- * Takes the entry's place from when the past turned out to be another one until that is made good. A crash must not
- * forget it.
+ * Stands in the place of the entry from the moment when a rollback was noticed until its recovery is complete. It is a
+ * row, so that a crash does not forget the rollback.
  */
 const OTHER = "other";
 
@@ -31,17 +32,17 @@ type HistoryPoint = z.infer<typeof followed>;
 
 export class GatewayHistory {
   readonly #metadata: Metadata<Request>;
-  /** The last write of all that the gateway acknowledged. */
+  /** The last write that the gateway acknowledged. */
   #newest: Acknowledgment | undefined;
-  /** The last one that brought content. Others may change the node again, but the version stays. */
+  /** The last such write that made a version. Others may change the node again, but the version stays. */
   #content: Acknowledgment | undefined;
-  /** Writes that earlier connections acknowledged, and about which the gateway was not asked on this connection yet. */
+  /** Writes that were acknowledged on earlier connections, and that this connection has not confirmed yet. */
   #doubted: readonly Acknowledgment[] = [];
   #connection: () => number = () => 0;
-  /** The connection on which the newest was acknowledged. */
+  /** The connection on which the newest write was acknowledged or confirmed. */
   #by: number | undefined;
 
-  /** From here on the acknowledged writes are stored with each commit: many answers share one. */
+  /** From here on each commit stores the acknowledged writes if they have changed, so many answers share a write. */
   constructor(metadata: Metadata<Request>) {
     this.#metadata = metadata;
     const text = metadata.settings.get("acknowledged");
@@ -60,8 +61,8 @@ export class GatewayHistory {
   }
 
   /**
-   * Call it in the transaction that moves the cursor past these entries. A rollback that was found meanwhile stays
-   * noted.
+   * Notes the last of these entries. Call it in the transaction that moves the cursor past them. If a rollback was
+   * noticed meanwhile, that stays noted.
    */
   noteFollowed(entries: readonly Pick<JournalEntry, keyof HistoryPoint>[]): void {
     const last = entries.at(-1);
@@ -70,13 +71,13 @@ export class GatewayHistory {
     this.#metadata.settings.set("followed", JSON.stringify({ position, nodeId, revision, time }));
   }
 
-  /** The last journal entry that was followed. Undefined while the past is another one. */
+  /** The last journal entry that was followed. Undefined: none was, or a rollback is noted. */
   last(): HistoryPoint | undefined {
     const text = this.#metadata.settings.get("followed");
     return text === undefined ? undefined : followed.safeParse(JSON.parse(text)).data;
   }
 
-  /** The gateway was rolled back; so it stays until `forget`. */
+  /** Notes that the gateway was rolled back. That stays until `forget`. */
   noteRollback(): void {
     this.#metadata.settings.set("followed", OTHER);
   }
@@ -85,7 +86,7 @@ export class GatewayHistory {
     return this.#metadata.settings.get("followed") === OTHER;
   }
 
-  /** Call it in the transaction that begins with the new past. */
+  /** Forgets both points. Call it in the transaction that begins anew with the present past of the gateway. */
   forget(): void {
     this.#metadata.settings.clear("followed");
     this.#metadata.settings.clear("acknowledged");
@@ -103,17 +104,17 @@ export class GatewayHistory {
     if (what.isContent) this.#content = this.#newest;
   }
 
-  /** The acknowledged writes that the gateway is asked for, each once. */
+  /** The acknowledged writes that the gateway must still have, each once. */
   toAsk(): Acknowledgment[] {
     return [...new Set([...this.#doubted, this.#newest, this.#content])].filter((one) => one !== undefined);
   }
 
-  /** `connection`: a number that changes with the connection. */
+  /** `connection` returns a number that changes with each connection. */
   countsBy(connection: () => number): void {
     this.#connection = connection;
   }
 
-  /** On this connection the gateway has all of them. */
+  /** On this connection the gateway was found to have all acknowledged writes. */
   isConfirmed(connection: number): void {
     this.#doubted = [];
     this.#by = connection;

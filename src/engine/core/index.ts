@@ -1,5 +1,5 @@
 /**
- * The parts that flows take (Rows, LocalFiles, Kernel, Remote, Uploads, Host), and the services and records behind them
+ * The parts that flows take (Rows, LocalFiles, Kernel, Remote, Uploads, Host), and the services and state behind them
  * that live in memory only.
  */
 export { type CacheFile, SnapshotPacing } from "./cache-file.ts";

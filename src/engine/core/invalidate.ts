@@ -1,12 +1,12 @@
 /**
- * Invalidation: whatever changes in the rows without the kernel's having asked for it is told to the kernel. The rows
- * themselves report changes (metadata/changed.ts), so no flow can forget to. So the kernel's caches hold what the rows
- * hold, as long as the kernel can be told. How long it may trust them without that is decided in host/freshness.ts.
+ * Invalidation: the kernel is told of every change in the rows that it did not ask for. The rows themselves report
+ * changes (metadata/changed.ts), so no flow can forget to. So the kernel's caches agree with the rows, as long as the
+ * kernel can be told. How long the kernel may trust an answer otherwise is decided in host/freshness.ts.
  *
- * For a while two things are remembered here: folders whose listing the kernel may hold, and negative entries. So a
- * folder that fills for the first time needs no message for each of its names. Each name can be named to the kernel.
- * Its one message for all names (INC_EPOCH) is never used: it drops what the kernel should only ask for again, and it
- * unmounts what is mounted inside of the mount, in other mount namespaces too.
+ * Two things are remembered here for a while: folders whose listing the kernel may hold, and negative entries. So a
+ * folder that is listed for the first time needs no message for each of its names. The kernel is told of names one by
+ * one. Its single message for all names (INC_EPOCH) is never used. It drops names where a new lookup is enough, and it
+ * unmounts file systems that are mounted inside this mount, in other mount namespaces too.
  */
 import { type ElapsedTime, minus, plus } from "../../lib/clocks.ts";
 import type { Changed } from "../../metadata/changed.ts";
@@ -16,9 +16,9 @@ import type { ChangedName, KernelCache, KernelNodeId, KnownRows } from "../api/i
 import { LIVE_MS, type RowClockRuntime } from "../host/index.ts";
 import type { Request } from "./request.ts";
 
-/** So many folders are remembered. The kernel reads the listing of any other folder again. */
+/** How many folders are remembered. The kernel reads the listing of any other folder again. */
 const FOLDERS_MAX = 10_000;
-/** So many negative entries are remembered. Of further names the kernel asks each time. */
+/** How many negative entries are remembered. For further names the kernel asks each time. */
 const ABSENT_MAX = 50_000;
 
 /** A negative entry of the kernel. */
@@ -29,7 +29,7 @@ interface NegativeName {
   readonly at: ElapsedTime;
 }
 
-/** The answers that the kernel may remember, as far as a change has to invalidate them. */
+/** The answers of the kernel's caches that a change has to invalidate. */
 export class KernelCacheState {
   readonly cache: KernelCache;
   readonly #metadata: Metadata<Request>;
@@ -38,7 +38,7 @@ export class KernelCacheState {
   readonly #listed = new Set<InodeId>();
   /** Negative entries, the oldest first; by negativeKey. */
   readonly #absent = new Map<string, NegativeName>();
-  /** Until then the kernel may hold negative entries of an earlier daemon. Undefined: it holds none. */
+  /** Until then the kernel may hold unknown negative entries of an earlier daemon. Undefined: it holds none. */
   #negativeUnknownUntil: ElapsedTime | undefined;
   #changes = 0;
 
@@ -48,15 +48,15 @@ export class KernelCacheState {
     this.#runtime = runtime;
   }
 
-  /** Counts invalidations. An answer that was begun before one may be old. */
+  /** Counts invalidations. If the number grew while an answer was being made, the answer may be old. */
   get changes(): number {
     return this.#changes;
   }
 
   /**
-   * Changes rows as the kernel asked, so the kernel's caches follow by themselves. `lineage`: the kernel node id of the
-   * request. If the inode has other kernel node ids too, the kernel expects no change of those, so it is told as of any
-   * change.
+   * Makes a change that the kernel asked for: the kernel changes its caches itself and is not told. `lineage`: the
+   * kernel node id of the request. If the inode has several kernel node ids, the kernel does not expect the change of
+   * the others, so it is told. Returns the result of `change`, and throws its error.
    */
   byRequest<T>(change: () => T, lineage?: KernelNodeId): T {
     const metadata = this.#metadata;
@@ -80,8 +80,8 @@ export class KernelCacheState {
   }
 
   /**
-   * The kernel is about to get a negative entry. False: it could not be invalidated later, so the kernel must not
-   * remember it.
+   * The kernel is about to get a negative entry. False: the entry could not be invalidated later, so the kernel must
+   * not remember it.
    */
   noteNegative(folder: InodeId, name: string): boolean {
     if (!this.cache.expiresNames) return false;
@@ -98,7 +98,7 @@ export class KernelCacheState {
     return true;
   }
 
-  /** An earlier daemon gave the kernel negative entries, and it is not known which. */
+  /** An earlier daemon may have given the kernel negative entries, and they are not known here. */
   negativeUnknown(): void {
     this.#negativeUnknownUntil = plus(this.#runtime.elapsed(), LIVE_MS);
   }
@@ -139,8 +139,8 @@ export class KernelCacheState {
   }
 
   /**
-   * Nothing that the kernel was told counts any more. For the end of a time in which it may not have been told of
-   * changes.
+   * Makes the kernel ask again for every name and attribute. For the end of a time in which it may not have been told
+   * of all changes.
    */
   expireAll(): void {
     const metadata = this.#metadata;
@@ -162,8 +162,8 @@ function negativeKey(folder: InodeId, name: string): string {
 }
 
 /**
- * Inodes whose attributes changed. A file whose time was not set shows the time of its node, so a change of the node is
- * one of the file.
+ * The inodes whose attributes changed. A file without an mtime of its own shows the time of its node, so a change of
+ * the node counts.
  */
 function changedInodes(metadata: Metadata<Request>, { inodes, made, nodesOf }: Changed): Set<InodeId> {
   const all = new Set(inodes);

@@ -1,4 +1,4 @@
-/** Makes what lives in memory only, and the services of this room. */
+/** Makes the state that lives in memory only, and the services of this room. */
 import { createSingleFlight } from "../../lib/single-flight.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import type { HandleTable, KernelCache } from "../api/index.ts";
@@ -16,8 +16,8 @@ import { createReadOrder } from "./read-order.ts";
 import type { Request } from "./request.ts";
 
 /**
- * A list that no program waits for any more stands still, and goes on if it is asked for within this time. A program
- * may have to ask several times for a very large folder.
+ * A list that no program waits for any more pauses, and goes on if a program asks for it within this time. For a very
+ * large folder a program may have to ask several times.
  */
 const LIST_STANDS_MS = 60_000;
 

@@ -2,7 +2,7 @@
 import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { After, InodeId } from "../../metadata/ids.ts";
 
-/** The times at which a program last looked into the folder, and at which it was last listed for that. */
+/** When a program last looked into a folder, and when the folder was last listed for that reason. */
 interface Visit {
   readonly at: ElapsedTime;
   /** Undefined: never. */
@@ -12,7 +12,7 @@ interface Visit {
 export interface PollState {
   /** By folder (an inode), in the order of the visits. */
   readonly visits: Map<InodeId, Visit>;
-  /** The last folder that was listed in turn. */
+  /** The folder at which the listing of all folders in turn has arrived. */
   turn: After<InodeId>;
 }
 

@@ -1,4 +1,4 @@
-/** The workspace's quota: what can be asked of it, and what it is told. sync/quota.ts implements it. */
+/** The workspace's quota. The interface; sync/quota.ts implements it. */
 import type { Excess } from "../../client/errors.ts";
 import type { AttemptId, NodeRowId } from "../../metadata/ids.ts";
 
@@ -7,28 +7,30 @@ export interface Quota {
   readonly limit: number | undefined;
   /** Bytes that the gateway holds. */
   readonly used: number;
-  /** Bytes by which the workspace will grow when all is sent, as of now or of a moment ago. Negative where files go. */
+  /**
+   * Bytes by which the workspace will grow when everything is sent, as of now or a moment ago. Negative: it shrinks.
+   */
   waiting(): number;
-  /** The same, added up now and including what is being written. */
+  /** The same, summed now, and with the bytes that programs are writing. */
   measure(): Promise<number>;
-  /** Why not all that waits can be sent, in words; undefined: all can be sent, as far as is known. */
+  /** For people: why not everything can be sent; undefined: it can, as far as is known. `growth`: bytes. */
   excess(growth?: number): string | undefined;
-  /** True: the gateway would take so many more bytes now. */
+  /** True: the gateway would take this many more bytes now. */
   takes(growth: number): boolean;
-  /** Something was not sent because the workspace is full: it is looked at again when there is room. */
+  /** Notes that a row was not sent because the workspace is full: such rows are due again when there is room. */
   holds(): void;
-  /** The gateway refused something because the workspace is full. */
+  /** The gateway refused a request because the workspace is full. */
   refused(excess: Excess): void;
-  /** The gateway has carried out this attempt. Call it in the transaction that closes the attempt. */
+  /** The gateway carried out this attempt, which added `bytes`. Call it in the transaction that closes the attempt. */
   grew(attempt: { readonly id: AttemptId; readonly node: NodeRowId }, bytes: number): void;
   /**
-   * Asks for room before at most so many bytes are added; `exactly` counts them where that matters. Rejects with EDQUOT
-   * when the workspace is known to have no room for them. Names need none.
+   * Asks for room before at most `bytes` bytes are added; `exactly` counts them when the upper bound does not fit.
+   * Rejects with EDQUOT when the workspace is known to have no room for them. Names need no room.
    */
   require(bytes: number, exactly?: () => Promise<number>): Promise<void>;
-  /** Asks the gateway for the workspace. Never rejects. */
+  /** Asks the gateway for quota and role. Never rejects. */
   look(): Promise<void>;
-  /** Asks the gateway now and then, as long as there may be news: a quota, or a role that is given. */
+  /** Asks the gateway now and then, while the quota or the role may change. */
   lookLater(): void;
   start(): void;
   stop(): void;

@@ -1,27 +1,27 @@
 /**
  * Orders reads of a node and our writes to it, for gateways that count no changes. Never waits.
- * - A read shows the node as it was when it was asked for, or later. Its answer may be looked at long after, so it may
- *   be older than a write that was answered meanwhile.
+ * - A read shows the node as it was when the read was sent, or later. The answer may be looked at long after that, so
+ *   it may be older than a write that was answered meanwhile.
  * - The answer to a write shows the node as it was when the write was carried out. That may be long ago, because a
  *   write that is sent again gets its first answer. So the answer may be older than a read.
  */
 import type { Node } from "../../contract/resources.ts";
 
-/** So many nodes are remembered: many more than are written while one read or one write is under way. */
+/** How many nodes are remembered: many more than are written while one read or one write is under way. */
 const NODES_MAX = 10_000;
 
 export interface ReadOrder {
-  /** Called before a node is asked for. Its result is given to `answered`. */
+  /** Call it before a read is sent, and give the result to `answered` with each node of the answer. */
   asking(): number;
   answered(node: Node, asked: number): void;
-  /** A write of ours to the node is sent for the first time. */
+  /** Call it when a write of ours to the node is sent for the first time. */
   writing(nodeId: string): void;
   /**
-   * The write was answered. False: the node was read since the write was sent, or that is not known. Then the answer
-   * may be older than that read.
+   * Call it when the write was answered. False: the node was read since the write was sent, or may have been, so the
+   * answer may be older than that read.
    */
   wrote(nodeId: string): boolean;
-  /** A write of ours was answered since this node was asked for, so the node may be the state before the write. */
+  /** True: a write of ours was answered since this read was sent, so `node` may be the state before the write. */
   isOutdated(node: Node): boolean;
 }
 
@@ -30,7 +30,7 @@ export function createReadOrder(): ReadOrder {
   /** By node: the number of its last write, the oldest first. */
   const written = new Map<string, number>();
   const asked = new WeakMap<Node, number>();
-  /** Nodes that a write of ours was sent to and that were not read since. */
+  /** Nodes to which a write of ours was sent, and which were not read since. */
   const unread = new Set<string>();
   return {
     asking: () => writes,

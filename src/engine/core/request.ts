@@ -1,4 +1,4 @@
-/** The requests that the plan may ask for, as they are stored before they are sent. */
+/** The requests that the plan may ask for, in the shape in which an attempt stores them. */
 import { z } from "zod";
 import { attributes, attributesPatch } from "../../contract/attributes.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
@@ -10,7 +10,7 @@ export const request = z.discriminatedUnion("do", [
   z.object({ do: z.literal("folder"), parent: z.string(), name: z.string(), attributes }),
   /** A new file with content. */
   z.object({ do: z.literal("upload"), parent: z.string(), name: z.string(), ...bytes }),
-  /** A new file with content that the gateway has. */
+  /** A new file whose content is a version that the gateway has. */
   z.object({
     do: z.literal("copy"),
     parent: z.string(),
@@ -22,7 +22,7 @@ export const request = z.discriminatedUnion("do", [
   }),
   /** A new version. */
   z.object({ do: z.literal("content"), nodeId: z.string(), ifHead: z.string().nullable(), ...bytes }),
-  /** A new version with content that the gateway has. */
+  /** A new version whose content is a version that the gateway has. */
   z.object({
     do: z.literal("reference"),
     nodeId: z.string(),

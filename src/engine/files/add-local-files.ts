@@ -1,4 +1,4 @@
-/** Completes the context with what this room does for others. */
+/** Adds the services of this room to the context. */
 import type { Host, Kernel, Remote, Rows, LocalFiles as SharedLocalFiles, Uploads } from "../core/index.ts";
 import { CacheFileTable } from "./cache-file-table.ts";
 import { cancelUpload, giveUpUnreadable, syncCopy, yieldToNewer } from "./cancel-upload.ts";
@@ -27,7 +27,7 @@ type Added = keyof Pick<
   | "fileTimes"
 >;
 
-/** Returns the same object. */
+/** Returns the object `rest` itself, with the services added. */
 export function addLocalFiles(rest: Rows & Omit<SharedLocalFiles, Added> & Kernel & Remote & Uploads & Host): Parts {
   const room = () => context;
   const context: Parts = Object.assign(rest, {

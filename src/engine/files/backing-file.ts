@@ -1,6 +1,7 @@
 /**
- * The local file behind a kernel node id: found, made, or absent because the disk has no room for one. A file that was
- * opened while the disk was in trouble gets its real file once the trouble is over, while readers have it open.
+ * The local file behind a kernel node id: found, made, or absent because the disk has no room for one. A cache file
+ * that was opened while the disk was in trouble gets its real file once the trouble is over, also while readers have it
+ * open.
  */
 import type { Files, OpenFile } from "../../lib/files.ts";
 import { createRangeLock } from "../../lib/range-lock.ts";
@@ -19,7 +20,7 @@ import type { LocalFiles } from "./room.ts";
 import { stopHash } from "./running-hash.ts";
 import { mtimeOf } from "./times.ts";
 
-/** A superseded kernel node id takes no new opens: ESTALE makes the kernel look the name up again. */
+/** Throws ESTALE when the kernel node id is superseded or unknown: the kernel then looks the name up again. */
 export function requireCurrent(context: Rows, lineage: KernelNodeId): Inode {
   const inode = context.metadata.inodes.ofKernelNodeId(lineage);
   if (inode === undefined || inode.lineage !== lineage)
@@ -37,8 +38,8 @@ export async function openFile(
 }
 
 /**
- * Opens a file whose row was made in the transaction that made the inode (rowOfNewFile): it has no version and no
- * bytes. No other handle has it open, so it is ready for a writer.
+ * Makes and opens the file of a new inode, whose row rowOfNewFile made. It has no version and no bytes, and no other
+ * handle has it open. So it gets its mtime here and is ready for a writer. Rejects with ESTALE or the disk's error.
  */
 export async function openNewFile(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<OpenCacheFile> {
   const inode = requireCurrent(context, lineage);
@@ -63,8 +64,8 @@ export async function openNewFile(context: Rows & LocalFiles & Host, lineage: Ke
 }
 
 /**
- * Call it in the transaction that makes the inode. False: there may be local files without a row. They have to be
- * looked at before this row is made, so openFile makes it.
+ * Makes the row of a new file. Call it in the transaction that makes the inode. False: it made none, because there may
+ * be a local file of this number without a row. openFile looks at that file first, and then makes the row.
  */
 export function rowOfNewFile(
   { metadata, runtime, fileState }: Rows & LocalFiles & Host,
@@ -85,8 +86,9 @@ export function rowOfNewFile(
 const NO_ORIGIN = { originNode: null, originVersion: null };
 
 /**
- * For a takeover: opens again what the earlier daemon had open, also when the kernel node id is superseded by now.
- * `isWritten`: a writer has the file open, so the rows may be older than the file, and the file is never made anew.
+ * For a takeover: opens a file again that the earlier daemon had open, also when its kernel node id is superseded by
+ * now. `isWritten`: a writer has the file open. Then the rows may be older than the file, and a file with content is
+ * never made anew. Rejects with ESTALE, EIO or the disk's error.
  */
 export async function reopenFile(
   context: Rows & LocalFiles & Host,
@@ -108,8 +110,9 @@ export async function reopenFile(
 }
 
 /**
- * For a cache file that was opened without a file, or with one that cannot be written. Readers go on with the missing
- * ranges of the new file. A read of the former file that is under way may end.
+ * Finds or makes the real file of a cache file that was opened without one, or with one that cannot be written. Readers
+ * go on with the missing ranges of the new file. Reads of the former file that are under way may finish. Rejects with
+ * ESTALE or the disk's error.
  */
 export async function regain(context: Rows & LocalFiles & Remote & Host, cacheFile: OpenCacheFile): Promise<void> {
   const open = () =>
@@ -117,7 +120,7 @@ export async function regain(context: Rows & LocalFiles & Remote & Host, cacheFi
       if (cacheFile.disk.isKept) return;
       const inode = requireCurrent(context, cacheFile.lineage);
       const found = await findFile(context, inode, false);
-      // All of this in one turn, because readers look at the file and its missing ranges together.
+      // No await from here on, because readers look at the file and its missing ranges together.
       cacheFile.disk.former.push(cacheFile.disk.file);
       cacheFile.disk.uncachedBytes = undefined;
       cacheFile.disk.file = found.file;
@@ -138,7 +141,7 @@ async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAb
   const canBeAbsent = mayBeAbsent && inode.content === "clean";
   let found: FoundFile | undefined;
   try {
-    // If the state dir was moved away, its name may lead to another mount's files.
+    // If the state dir is gone, its path may lead to another mount's files.
     if (row !== undefined && context.disk.trouble !== "gone") found = await openExisting(context, inode, path, row);
   } catch (error) {
     if (!canBeAbsent) throw error;
@@ -176,7 +179,7 @@ async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAb
   return { ...asFound, file, isNew: true, isKept: true };
 }
 
-/** Call it after the row was made. */
+/** Makes an empty file, or one of `size` zeros. Call it after the row was made. */
 async function makeFile(context: LocalFiles & Host, path: string, size: number): Promise<OpenFile> {
   const { paths, runtime } = context;
   await paths.prepareFolderOf(path);
@@ -196,8 +199,8 @@ async function openAbsent(files: Files, path: string): Promise<OpenFile | undefi
 }
 
 /**
- * A file that a crash left may hold anything, so it is emptied. But if another state dir has taken the place of ours,
- * its files are not ours to empty.
+ * Empties a file that a crash left, because it may hold anything. Rejects with EIO if the state dir is gone, because
+ * the files at its path may belong to another mount, and with EROFS or the disk's error.
  */
 async function openEmptied({ disk, runtime }: LocalFiles & Host, path: string): Promise<OpenFile> {
   disk.lookForFolder();
@@ -222,7 +225,11 @@ interface FoundFile {
   readonly isKept: boolean;
 }
 
-/** Undefined: there is no such file, or the file cannot be what the row says and its bytes can be fetched again. */
+/**
+ * Opens the file if it agrees with its row. Undefined: there is no file, or it does not agree and its bytes can be
+ * fetched again. Rejects with EIO when the row of changed content does not tell its missing ranges, or with the disk's
+ * error.
+ */
 async function openExisting(
   context: Rows & LocalFiles & Host,
   inode: Inode,
@@ -244,7 +251,7 @@ async function openExisting(
     if (recorded === undefined) {
       throw new FsError("EIO", `what is missing of cache file ${inode.lineage} cannot be read`);
     }
-    // A crash may come after the file was cut short and before the row was changed.
+    // A crash may have come after the file was truncated and before the row was changed.
     const missing = clipRanges(recorded, size);
     if (inode.content === "clean" && row.doubted === 1) {
       const isWhole = missing.length === 0 && inode.hash !== null;
@@ -326,20 +333,20 @@ function createCacheFile(
 }
 
 /**
- * True: the row, in memory or on the disk, says that the content is durable. Clean content that a program synced counts
- * too: after power loss it must not have to be fetched again.
+ * True: the row, in memory or on the disk, says that the content is durable. Clean content counts too if a program
+ * called fsync on it: after power loss it must not have to be fetched again.
  */
 function isCalledSafe({ inodes }: Rows["metadata"], { id, content, synced, fsynced }: Inode): boolean {
   if (content === "dirty" && (synced === 1 || synced === QUARANTINED)) return true;
   return (content !== "dirty" && fsynced === 1) || inodes.formerlyDurable.has(id);
 }
 
-/** Works out the ranges of the file that was found. */
+/** The state of the ranges of a file that was found. */
 function rangesOf(
   inode: Inode,
   { origin, originHash, originSize, missing, recorded, unproven: unverified, truncatedTo }: FoundFile,
 ) {
-  // Content that was given to another node by reference still comes from the version that it was.
+  // Content that was given to another node by reference still comes from the version that it had before.
   const isSame = origin?.version === inode.originVersion || (originHash !== null && originHash === inode.hash);
   const isOriginal = origin !== undefined && inode.content !== "dirty" && isSame;
   return {
@@ -361,16 +368,16 @@ function originOf(node: string | null, version: string | null): Origin | undefin
   return node === null || version === null ? undefined : { node, version };
 }
 
-/** The rows say that the content has changed since the last snapshot, so a further change need not say so again. */
+/** True: the row says already that the content has changed since the last snapshot. */
 export function isUncut(inode: Inode): boolean {
   return inode.content === "dirty" && inode.hash === null;
 }
 
-/* Stands for a cache file that could not be made: it holds nothing, so nothing of it may be read or written. */
+/* The stand-in for a cache file that could not be made. It holds nothing. */
 
 const NEVER = { seconds: 0, nanoseconds: 0 };
 
-/** All of it counts as missing. A writer has to open the file anew: changes are refused with ENOSPC. */
+/** All of its bytes count as missing. Changes are refused with ENOSPC: a writer has to open the file anew. */
 export function missingFile(size: number): OpenFile {
   const refuse = () => Promise.reject(new FsError("ENOSPC", "the file is not kept here: open it again"));
   return {
@@ -391,11 +398,11 @@ export function missingFile(size: number): OpenFile {
   };
 }
 
-/* Local files that belong to nothing known: quarantined, and never removed unless they are empty. */
+/* Local files without a row: quarantined, and never removed unless they are empty. */
 
 type Needs = Pick<LocalFiles & Host, "runtime" | "paths" | "log">;
 
-/** If the file has gone meanwhile, there is nothing to do. */
+/** Does nothing when there is no such file. Rejects with other errors of the disk. */
 export async function quarantineFile({ runtime, paths, log }: Needs, path: string, name: string): Promise<void> {
   try {
     const { allocated } = await runtime.files.stat(path);

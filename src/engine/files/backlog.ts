@@ -1,6 +1,6 @@
 /**
- * The bytes that wait to be sent, summed over the rows one slice at a time. A short queue is summed whenever somebody
- * asks. Of a long queue the last sum is given, and a new one is begun.
+ * The bytes that wait to be sent, summed over the rows one slice at a time. A short queue is summed at each question.
+ * For a long queue the answer is the last sum, and a new one is begun.
  */
 import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
@@ -8,17 +8,17 @@ import type { Pending, Place } from "../../metadata/nodes.ts";
 import type { Host } from "../core/index.ts";
 
 const SLICE = 500;
-/** A sum of a long queue is good for so long. */
+/** For this time the sum of a long queue is not renewed. */
 const FRESH_MS = 2_000;
 
 export interface Backlog {
-  /** As of now or of a moment ago. */
+  /** The sum, as of now or of a moment ago. */
   bytes(): number;
-  /** Resolves when `bytes` is exact. */
+  /** Resolves when `bytes` is exact. Rejects when the rows cannot be read. */
   measure(): Promise<void>;
 }
 
-/** Rows that wait, the oldest first, after the given one. */
+/** Lists rows that wait, the oldest first, from the one after `after` on. */
 type List = (limit: number, after?: Place) => Pending[];
 
 export async function addUp({ runtime }: Pick<Host, "runtime">, list: List): Promise<number> {
@@ -37,7 +37,7 @@ export function createBacklog({ runtime }: Pick<Host, "runtime">, list: List): B
   let measuredAt: ElapsedTime | undefined;
   let measuring: Promise<void> | undefined;
 
-  /** True: that was the whole queue. */
+  /** True: the queue is short, and `total` is its sum. */
   function addFirst(): boolean {
     const rows = list(SLICE);
     if (rows.length === SLICE) return false;
@@ -60,7 +60,7 @@ export function createBacklog({ runtime }: Pick<Host, "runtime">, list: List): B
   return {
     bytes() {
       const isFresh = measuredAt !== undefined && minus(runtime.elapsed(), measuredAt) < FRESH_MS;
-      // The rows may be closed before the sum is done; then the sum is not asked for any more.
+      // If the rows are closed before the sum is done, the sum is not needed any more.
       if (!isFresh && measuring === undefined && !addFirst()) measure().catch(() => {});
       return total;
     },

@@ -1,5 +1,5 @@
 /**
- * An open cache file: its state (cache-file.ts) together with the calls that other rooms see (core/cache-file.ts). Each
+ * An open cache file: its state (cache-file.ts) together with its interface for other rooms (core/cache-file.ts). Each
  * call is a flow of this room.
  */
 import type { ElapsedTime } from "../../lib/clocks.ts";

@@ -1,4 +1,4 @@
-/** The open cache files by kernel node id, and the calls about them that other rooms see (core/cache-file.ts). */
+/** The open cache files by kernel node id, with the interface CacheFiles for other rooms (core/cache-file.ts). */
 import type { Time } from "../../lib/time.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";

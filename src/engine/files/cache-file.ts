@@ -1,4 +1,4 @@
-/** The state of an open cache file, in parts. The flows of this room change it; other rooms do not see it. */
+/** The state of an open cache file, in parts. Only flows of this room see and change it. */
 import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { FileStat, OpenFile, RunningHash } from "../../lib/files.ts";
 import type { RangeLock } from "../../lib/range-lock.ts";
@@ -12,11 +12,11 @@ export interface Origin {
   readonly version: string;
 }
 
-/** A request for bytes of the origin that is under way. Its range may grow to the whole content. */
+/** A download of bytes of the origin that is under way. Its range may grow to the whole content. */
 export interface Download {
   start: number;
   end: number;
-  /** No program has asked for these bytes yet: if the request fails, no program hears of it. */
+  /** True: no program had asked for these bytes when the download began. No program gets its failure. */
   readonly isPrefetch: boolean;
   failure: Error | undefined;
   readonly controller: AbortController;
@@ -28,50 +28,50 @@ export interface OriginRanges {
   origin: Origin | undefined;
   /** SHA-256 of the origin version, also when the file has changed since; null when not known. */
   originHash: string | null;
-  /** Bytes of the origin version. Known while the file is that version, or while something is unverified. */
+  /** Size of the origin version in bytes. Known while the file is that version, or while a range is unverified. */
   originSize: number;
   /** Missing ranges: bytes of the origin that are not here yet. */
   missing: Ranges;
   /** Persisted missing ranges, as the row has them. Never less than `missing`. After a crash they count. */
   persistedMissing: Ranges;
   /**
-   * Unverified ranges: once a program has changed other bytes, the bytes of the origin, here or missing, that were not
-   * checked.
+   * Unverified ranges: bytes of the origin in a changed file, here or missing, that were not checked against the
+   * origin's hash yet.
    */
   unverified: Ranges;
-  /** The file was cut short to this size, and the row does not yet say that nothing behind it is missing. */
+  /** The file was truncated to this size, and the row may still name missing ranges behind it. */
   truncatedTo: number | undefined;
-  /** One of `downloads`: the last that verifies the unverified ranges. */
+  /** The last download that verified the unverified ranges. It is under way while `downloads` has it. */
   verification: Download | undefined;
-  /** The hash of what has arrived from the beginning of the file on, and how far that is. */
+  /** The running hash, and how many bytes from the beginning of the file it covers. */
   running: { readonly hash: RunningHash; reached: number } | undefined;
-  /** Every byte is the origin's, so the whole can be checked against the origin's hash. */
+  /** Every byte is the origin's, so the whole file can be checked against the origin's hash. */
   isOriginal: boolean;
-  /** The check of the complete file against the hash; resolves to whether it matches. Undefined: not begun. */
+  /** The check of the complete file against the hash; resolves to true if it matches. Undefined: not begun. */
   check: Promise<boolean> | undefined;
   /** The bytes of the origin that are here are known to be right. */
   isChecked: boolean;
   /**
-   * Held while bytes of the origin, or a program's bytes that replace them, are being written, and while bytes of the
-   * origin are read to be checked.
+   * Held while bytes of the origin are being written, while a program's bytes are being written in their place, and
+   * while bytes of the origin are read to be checked.
    */
   readonly lock: RangeLock;
   readonly downloads: Set<Download>;
-  /** Called whenever `missing` or the downloads change. */
+  /** Functions that are called whenever `missing` or the downloads change. */
   readonly waiting: Set<() => void>;
 }
 
 /** The file on the disk, or its stand-in while the disk has no room. */
 export interface FileOnDisk {
   file: OpenFile;
-  /** Files that were open here before `file`. A read may still use them, so they are closed together with it. */
+  /** Files that were open here before `file`. Reads may still use them, so they are closed together with `file`. */
   readonly former: OpenFile[];
   /**
    * False: there is no file (see missingFile in files/backing-file.ts), or none that can be written. Missing ranges are
    * then read uncached.
    */
   isKept: boolean;
-  /** The last uncached read. */
+  /** The bytes of the last uncached read, for the next one. */
   uncachedBytes: { readonly start: number; readonly bytes: Uint8Array } | undefined;
   /** The file's name may not survive power loss yet. */
   isNew: boolean;
@@ -79,19 +79,19 @@ export interface FileOnDisk {
   readonly sync: () => Promise<void>;
 }
 
-/** Opens and writers, and how a writer is admitted. */
+/** Opens and writers, and the admission of writers. */
 export interface FileUse {
-  /** Handles, and flows that need the file open for a moment. */
+  /** How many handles and flows have the file open. */
   opens: number;
   /** A program has used the file since it was opened. */
   isUsed: boolean;
-  /** Opens for writing. */
+  /** How many opens for writing there are. */
   writers: number;
-  /** Writers admitted since the file was opened. */
+  /** How many writers were admitted since the file was opened. */
   writersAdmitted: number;
-  /** The mtime of the file itself is the true one, or will be after a crash. Fetched bytes must not change it. */
+  /** The mtime of the file itself counts, or would count after a crash. So fetched bytes must not change it. */
   keepsTimes: boolean;
-  /** The mtime that the file was given for a writer to start from. */
+  /** The mtime that the file got before its first writer was admitted. */
   preparedTime: string | undefined;
   preparing: Promise<void> | undefined;
 }
@@ -102,37 +102,37 @@ export interface FileChanges {
   isContentDirty: boolean;
   /**
    * The row, in memory or on the disk, says that the content is durable. Before another byte changes, the row on the
-   * disk must say that it is not.
+   * disk must say that the content is not durable.
    */
   isDurable: boolean;
-  /** Size and times in the rows are older than the file's. */
+  /** Size and times in the rows may be older than the file's. */
   hasUnpersistedStat: boolean;
-  /** The size that the kernel was told, as far as it is known. */
+  /** The size that the kernel was told, as far as that is known. */
   shownSize: ShownSize;
-  /** The mtime that the kernel was told together with just that size; undefined: not known. */
+  /** The mtime that the kernel was told together with `shownSize`; undefined: not known. */
   shownTime: Time | undefined;
-  /** Counts changes that programs began … */
+  /** How many changes programs have begun … */
   writes: number;
-  /** … and those of them that are not done yet. */
+  /** … and how many of them are not done yet. */
   inFlight: number;
-  /** Counts how often a program has set the file's time. */
+  /** How many times programs have set the file's mtime. */
   timesSet: number;
   /** The time of the first change since the last snapshot. Undefined: there was none. */
   firstWriteAt: ElapsedTime | undefined;
-  /** The time of the last change, or at which the file was opened here. */
+  /** The time of the last change; before the first one, the time at which the file was opened here. */
   lastWriteAt: ElapsedTime;
 }
 
-/** Handles of the kernel, and what is known of writes that the kernel makes by itself. */
+/** The kernel's handles, and the state of write detection for passthrough writers. */
 export interface PassthroughUse {
-  /** Handles that the kernel has. */
+  /** How many handles the kernel has. */
   kernelHandles: number;
   /**
    * The id under which the kernel reads and writes the file by itself; undefined: we serve it. Decided with the first
    * handle.
    */
   backingId: number | undefined;
-  /** Writable handles that the kernel serves by itself. */
+  /** How many writable handles the kernel serves by itself. */
   passthroughWriters: number;
   /**
    * All descriptors of passthrough writers are closed, and one of them still has the file mapped; see
@@ -140,25 +140,25 @@ export interface PassthroughUse {
    */
   isMapped: boolean;
   admittingWriter: Promise<void> | undefined;
-  /** The stat of the last look for writes of passthrough writers; undefined: no such writer. */
+  /** The stat of the last write detection; undefined: there is no passthrough writer. */
   lastStat: FileStat | undefined;
-  /** The time of that. */
+  /** The time of `lastStat`. */
   lastStatAt: ElapsedTime | undefined;
-  /** Any change since then shows in size and times. */
+  /** True: any change made after `lastStat` shows in size and times. */
   isLastStatExact: boolean;
-  /** True for the rest of a turn: `lastStat` is the state of the file now. */
+  /** True within `whileSeen`: `lastStat` is the present state of the file. */
   isStatCurrent: boolean;
-  /** The value of `lastStat` when the file was last synced: up to there the content is durable. */
+  /** The value of `lastStat` when the file was last synced: the content of that moment is durable. */
   durableStat: FileStat | undefined;
 }
 
 /**
- * A number: at least the size that the kernel was told last. truncated: since then the kernel has truncated the file by
- * itself. unknown: the kernel may have been told anything.
+ * A number: at least the size that the kernel was told last. truncated: the kernel has truncated the file since then.
+ * unknown: the kernel may have been told any size.
  */
 export type ShownSize = number | "truncated" | "unknown";
 
-/** The kernel was not told yet that the file is so long. */
+/** True: the kernel was not told yet that the file is this long. */
 export function isLongerThanShown(size: number, shown: ShownSize): boolean {
   return shown === "truncated" || (shown !== "unknown" && size > shown);
 }

@@ -1,12 +1,12 @@
 /**
- * Cancelled uploads: uploads that end before they are answered.
- * - One that reads the cache file itself is cancelled for a writer.
- * - One of older content is cancelled for newer content.
- * - One whose name is gone is cancelled because it is not wanted any more.
+ * Cancels uploads before they are answered:
+ * - an upload that reads the cache file itself, when a writer is to be admitted;
+ * - an upload of older content, when newer content was saved;
+ * - an upload whose name is gone.
  *
- * The gateway may have carried it out all the same: its key is remembered and tells so. The third time in a row an
- * upload is not cancelled for newer content, so that a file saved again and again still arrives. For a writer, its
- * snapshot is then copied.
+ * The gateway may have carried out a cancelled upload all the same. Then it is recognised by its key, which is
+ * remembered. After INTERRUPTIONS_MAX cancellations in a row, an upload is not cancelled for newer content any more, so
+ * that a file that is saved again and again still arrives. For a writer, its snapshot is copied instead.
  */
 import type { Attempt, Snapshot } from "../../metadata/attempts.ts";
 import type { InodeId, KernelNodeId, NodeRowId } from "../../metadata/ids.ts";
@@ -16,7 +16,7 @@ import { removeSnapshot } from "./snapshot-source.ts";
 
 const INTERRUPTIONS_MAX = 2;
 
-/** Cancels the uploads of content that is older than what was saved by now. */
+/** Cancels the uploads of older content of this inode: newer content was saved. */
 export function yieldToNewer(context: Rows & LocalFiles & Remote & Uploads & Host, inode: InodeId): void {
   const { metadata, cancellations, client } = context;
   if (metadata.snapshots.newestOf(inode) === undefined) return;
@@ -40,13 +40,13 @@ export function cancelUpload(context: Rows & LocalFiles & Remote & Uploads & Hos
   if (attempt === undefined || snapshot === undefined) return;
   if (!client.features.isFull) return;
   metadata.attempts.abandon(attempt.id, runtime.now());
-  // The same snapshot is sent, or will be, under another name.
+  // The same snapshot is or will be sent under another name.
   const isUsed = metadata.attempts.ofSnapshot(snapshot.id).length + metadata.entries.links(snapshot.inode) > 0;
   if (!isUsed) removeSnapshot(context, snapshot);
   metadata.afterCommit(() => sending.get(attempt.id)?.());
 }
 
-/** Once this resolves, no upload reads the cache file any more, unless a new snapshot was taken meanwhile. */
+/** Resolves when no upload reads the cache file any more. But a new snapshot may have been taken meanwhile. */
 export async function cancelForWriter(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   lineage: KernelNodeId,
@@ -55,7 +55,7 @@ export async function cancelForWriter(
   for (const snapshot of metadata.snapshots.ofKernelNodeId(lineage)) {
     const count = cancellations.get(snapshot.inode) ?? 0;
     const isSent = metadata.attempts.ofSnapshot(snapshot.id).length > 0;
-    // A cancelled upload is recognised by its key only.
+    // A cancelled upload can only be recognised by its key, which a plain gateway does not tell.
     const isPatient = count < INTERRUPTIONS_MAX && context.client.features.isFull;
     if (isSent && !isPatient && (await detach(context, lineage, snapshot))) continue;
     if (isSent) cancellations.set(snapshot.inode, count + 1);
@@ -64,8 +64,8 @@ export async function cancelForWriter(
 }
 
 /**
- * The snapshot cannot be read any more, so it could not be sent. A new snapshot is taken of what is left of the
- * content; if nothing is left, the row goes.
+ * The snapshot cannot be read any more, so it cannot be sent. A new snapshot is taken of the content that is left. If
+ * there is none, the plan removes the row.
  */
 export function giveUpUnreadable(
   context: Rows & LocalFiles & Uploads & Host,
@@ -82,14 +82,14 @@ export function giveUpUnreadable(
 }
 
 /**
- * The content counts as having no snapshot: the last close of the file leaves a new one, whether the file was written
- * or not.
+ * Abandons the attempts of a snapshot and removes it. The content counts as changed since, so the last close of the
+ * file leads to a new snapshot, also if the file is not written.
  */
 function giveUp(context: Rows & LocalFiles & Uploads & Host, snapshot: Snapshot): void {
   const { metadata, sending } = context;
   const attempts = metadata.attempts.ofSnapshot(snapshot.id);
   metadata.transaction(() => {
-    // The attempts may have arrived. If they did, their keys say that they were ours.
+    // The gateway may have carried out the attempts. Their keys show then that these are own writes.
     for (const { id } of attempts) {
       metadata.attempts.abandon(id, context.runtime.now());
       metadata.afterCommit(() => sending.get(id)?.());
@@ -97,7 +97,7 @@ function giveUp(context: Rows & LocalFiles & Uploads & Host, snapshot: Snapshot)
     removeSnapshot(context, snapshot);
     const inode = metadata.inodes.get(snapshot.inode);
     if (inode === undefined || inode.changes !== snapshot.changes || inode.content !== "dirty") return;
-    // Otherwise a late answer could take the writer's content for what was sent.
+    // Without another number of changes, a late answer would count the writer's content as sent.
     metadata.inodes.update(inode.id, { hash: null, changes: inode.changes + 1 });
     context.queue.enqueueInode(inode.id);
   });
@@ -114,7 +114,7 @@ async function detach(
   const path = paths.snapshot(snapshot.id);
   try {
     await paths.prepareFolderOf(path);
-    // A crash or an earlier try may have left one.
+    // A crash or an earlier try may have left a file there.
     await runtime.files.remove(path);
     await runtime.files.clone(paths.cacheFile(lineage), path);
     await syncCopy(context, path);
@@ -129,12 +129,12 @@ async function detach(
   }
   runtime.step("upload: copied for a writer");
   metadata.snapshots.detach(snapshot.id);
-  // The request under way reads the cache file; it is stopped, and the same request goes on from the copy.
+  // The requests under way read the cache file. They are stopped, and the same requests are sent again from the copy.
   for (const attempt of metadata.attempts.ofSnapshot(snapshot.id)) sending.get(attempt.id)?.();
   return true;
 }
 
-/** The row says that the snapshot is synced, so the copy must be synced too. */
+/** Syncs the copy of a snapshot, because the row says that the snapshot is synced. Rejects with the disk's error. */
 export async function syncCopy(context: LocalFiles & Host, path: string): Promise<void> {
   const file = await context.runtime.files.open(path, "r+");
   try {

@@ -1,6 +1,6 @@
 /**
- * Writers of an ended mount. Their programs may still have a passthrough file open, and go on writing to it without
- * anybody hearing of it. Such a file is left to them, and a copy of its present state takes its place.
+ * Writers of an ended mount. Programs may still have a passthrough file of it open, and their writes are not reported.
+ * Such a file is left to them, and a copy of its present state takes its place.
  */
 import { hasCode } from "../../lib/system-error.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
@@ -8,7 +8,8 @@ import type { Host } from "../core/index.ts";
 import type { LocalFiles } from "./room.ts";
 
 /**
- * Called at the start for each file that had a writer when the last mount ended. The copy has the same bytes and time.
+ * Called at the start for each file that had a writer when the last mount ended. The copy has the same bytes and mtime.
+ * Never rejects for a file that cannot be copied: that is logged, and the file stays in its place.
  */
 export async function leaveToDetachedWriters(context: LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
   const { runtime, paths, log } = context;
@@ -39,7 +40,7 @@ export async function leaveToDetachedWriters(context: LocalFiles & Host, lineage
   }
 }
 
-/** True also when there is no such file. */
+/** True: no program has the file open for writing or mapped, or there is no such file. */
 export async function hasNoWriter({ runtime, paths }: LocalFiles & Host, lineage: KernelNodeId): Promise<boolean> {
   try {
     const file = await runtime.files.open(paths.cacheFile(lineage), "r+");

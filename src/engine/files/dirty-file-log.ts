@@ -1,6 +1,6 @@
 /**
- * Writes to the dirty-file log (content/dirty-log.ts) what programs write to, so that damaged or old rows lose no byte.
- * start/restore-rows.ts reads the lines back.
+ * Names the files that programs change in the dirty-file log (content/dirty-log.ts), so that no byte is lost when the
+ * rows are damaged or old. start/restore-rows.ts reads the lines back.
  */
 import type { Written } from "../../content/dirty-log.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
@@ -22,7 +22,7 @@ export function logDirty({ metadata, dirtyLog }: Needs, inode: Inode, cacheFile?
   dirtyLog.add(writtenOf(metadata, inode, cacheFile));
 }
 
-/** The file has another name, or none, and changed content that only this machine has. */
+/** The file was renamed or removed: if its content is dirty, the log gets its new name. */
 export function logNames(context: Rows & LocalFiles & Host, id: InodeId): void {
   const inode = context.metadata.inodes.get(id);
   if (inode?.kind !== "file" || inode.content !== "dirty") return;
@@ -30,9 +30,12 @@ export function logNames(context: Rows & LocalFiles & Host, id: InodeId): void {
   flushSoon(context);
 }
 
-/** For when the caller's transaction is committed: the gateway has the content, or it is not wanted any more. */
+/**
+ * The gateway has the content, or it is not wanted any more. The log is written after the caller's transaction, if the
+ * rows still say so then.
+ */
 export function logClean(context: Rows & LocalFiles & Host, lineage: KernelNodeId): void {
-  context.background("keeping the list of changed files", async () => {
+  context.background("writing the dirty-file log", async () => {
     await undefined;
     const inode = context.metadata.inodes.ofKernelNodeId(lineage);
     if (inode !== undefined && inode.lineage === lineage && inode.content !== "clean") return;
@@ -43,14 +46,13 @@ export function logClean(context: Rows & LocalFiles & Host, lineage: KernelNodeI
 }
 
 function flushSoon(context: Pick<Rows & LocalFiles & Host, "background" | "dirtyLog" | "fileState" | "log">): void {
-  context.background("keeping the list of changed files", () => context.dirtyLog.flush());
+  context.background("writing the dirty-file log", () => context.dirtyLog.flush());
 }
 
-/** Rewrites the log so that it says what the rows say and nothing else. If it cannot be written, it stays as it is. */
+/** Rewrites the log from the rows. If that fails, the log stays as it is. */
 export async function renewList(context: Needs & Pick<LocalFiles & Host, "fileState" | "log" | "disk">): Promise<void> {
   const { metadata, dirtyLog, log, runtime, fileState, disk } = context;
-  // The new log replaces the file of that name. If the state dir was moved away, that may be another mount's file by
-  // now.
+  // The new log replaces the file at its path. If the state dir is gone, that may be the file of another mount.
   disk.lookForFolder();
   if (disk.trouble === "gone") return;
   try {
@@ -58,7 +60,7 @@ export async function renewList(context: Needs & Pick<LocalFiles & Host, "fileSt
       // Lines that are added from here on come after these.
       for (let after: After<InodeId> = 0; ; ) {
         const inodes = metadata.inodes.unclean(after, SLICE);
-        // Files of any size: the rows hear of the size only when the writer closes.
+        // Files of any size, because the rows get the size only when the writer closes.
         for (const inode of inodes) if (inode.content !== "clean") yield writtenOf(metadata, inode);
         const last = inodes.at(-1);
         if (last === undefined) return;
@@ -68,7 +70,7 @@ export async function renewList(context: Needs & Pick<LocalFiles & Host, "fileSt
       }
     });
   } catch (error) {
-    if (!fileState.stopped.signal.aborted) log.warn({ err: error }, "the list of changed files cannot be written anew");
+    if (!fileState.stopped.signal.aborted) log.warn({ err: error }, "the dirty-file log cannot be rewritten");
   }
 }
 

@@ -1,7 +1,4 @@
-/**
- * Room on the disk of the state dir, for flows that are about to write there. A disk that was in trouble is looked at
- * again first.
- */
+/** Room on the disk of the state dir, for flows that are about to write there. */
 
 import { join } from "node:path";
 import { minus } from "../../lib/clocks.ts";
@@ -12,7 +9,7 @@ import type { Host, Remote, Rows } from "../core/index.ts";
 import { evict } from "./evict.ts";
 import type { LocalFiles } from "./room.ts";
 
-/** Resolves when the disk can be written. Rejects with ENOSPC, EROFS or EIO. */
+/** Resolves when the disk can be written. A disk in trouble is looked at again. Rejects with ENOSPC, EROFS or EIO. */
 export async function requireDisk(context: LocalFiles & Host): Promise<void> {
   const { disk } = context;
   for (;;) {
@@ -26,26 +23,29 @@ export async function requireDisk(context: LocalFiles & Host): Promise<void> {
 }
 
 /*
- * Tries again what a full disk refused, once cached files were evicted or removed files have gone. Must not know what
- * it tries.
+ * Repeats work that a full disk refused, after cached files were evicted or removed files have gone. It must not know
+ * what the work is.
  */
 
-/** Freed at once, so that a long copy does not evict with every write. */
+/** Bytes. At least so much is freed at a time, so that a long copy does not evict with every write. */
 const ROOM = 32 * 1024 * 1024;
 
-/** Contents of earlier versions go first, then cached files. True: some went. */
+/** Removes the contents of past versions, or evicts cached files if there are none. True: some went. */
 async function makeDiskRoom(context: Rows & LocalFiles & Remote & Host, bytes: number): Promise<boolean> {
   return (await removePast(context)) || (await evict(context, Math.max(bytes, ROOM))) > 0;
 }
 
-/** Any file of theirs may go at any time (history/past-contents.ts). */
+/** Removes the contents of past versions. They may go at any time (history/past-contents.ts). */
 async function removePast({ paths, runtime: { files } }: LocalFiles & Host): Promise<boolean> {
   const names = await files.list(paths.past).catch(() => []);
   for (const name of names) await files.remove(join(paths.past, name));
   return names.length > 0;
 }
 
-/** Runs `work` until the disk does not refuse it as full, as long as room can be made. Rejects as `work` does. */
+/**
+ * Runs `work`, and repeats it as long as the disk refuses it as full and room can be made for `bytes` more bytes.
+ * Rejects as `work` does.
+ */
 export async function despiteFullDisk<T>(
   context: Rows & LocalFiles & Remote & Host,
   bytes: number,
@@ -66,15 +66,15 @@ function isFull(error: unknown): boolean {
 }
 
 /*
- * Room that removals are about to give back. On a local disk a removed file is room at once. Here the bytes go a little
- * later, when the kernel has forgotten the file.
+ * Room that removals are about to give back. On a local disk, removing a file makes room at once. Here the bytes go a
+ * little later, when the kernel has forgotten the file.
  */
 
-/** Removed files are waited for so long after the last removal. */
+/** For this time after the last removal, callers wait for the room. */
 const WAIT_MS = 1_000;
 const STEP_MS = 20;
 
-/** False: there is nothing to wait for. True: some time has passed, and it may be tried again. */
+/** True: some time has passed, and the work may be tried again. False: there is nothing to wait for. */
 export async function waitForRemoved({
   fileState,
   runtime,

@@ -1,6 +1,6 @@
 /**
- * Eviction: keeps the cache within its size and leaves room on the disk. The local files that were unused for longest
- * go, because the gateway has their bytes. Never evicted are:
+ * Eviction: keeps the cache within its limit and leaves room on the disk. The files that were unused for longest go,
+ * because the gateway has their bytes. Never evicted are:
  * - dirty files, open files, and files that an upload reads (metadata/cache-files.ts selects);
  * - content that only one node has and that is about to leave that node.
  */
@@ -16,13 +16,13 @@ type Needs = Pick<
   "metadata" | "client" | "runtime" | "paths" | "settings" | "cacheFiles" | "fileState" | "log" | "disk" | "syncRows"
 >;
 
-/** Summing the table costs something: many closes share one look. */
+/** Milliseconds from a close to the look. Summing the table costs something, so many closes share one look. */
 const LOOK_MS = 1000;
 const BATCH = 64;
-/** Eviction goes on down to this part of the limit, so that not every close evicts. */
+/** Eviction goes on until the cache has this share of its limit, so that not every close evicts. */
 const LOW_WATER = 0.95;
 
-/** The cache may have grown. */
+/** The cache may have grown: evicts soon, if it has to. */
 export function evictSoon(context: Rows & LocalFiles & Remote & Host): void {
   const { fileState, runtime } = context;
   if (fileState.evictionTimer !== undefined || fileState.stopped.signal.aborted) return;
@@ -39,8 +39,8 @@ export function evictSoon(context: Rows & LocalFiles & Remote & Host): void {
 }
 
 /**
- * Brings the cache below its limits, and frees `atLeast` bytes, as far as there are files that may go. Resolves to the
- * bytes freed. Free room is what the last look at the disk found.
+ * Brings the cache below its limits, and frees `atLeast` bytes, as far as there are files that may go. Free room is
+ * counted from the last look at the disk. Resolves to the bytes freed. Rejects with errors of the disk or the rows.
  */
 export async function evict(context: Rows & LocalFiles & Remote & Host, atLeast = 0): Promise<number> {
   const { metadata, settings, cacheFiles, runtime, fileState, disk } = context;
@@ -63,26 +63,26 @@ export async function evict(context: Rows & LocalFiles & Remote & Host, atLeast 
 }
 
 /**
- * Removes a cache file and its row, if it may still go when its turn comes; else false. The file goes first: a row
- * without a file is made anew when opened, but a file without a row belongs to nothing known.
+ * Removes a cache file and its row. False: it may not go any more. The file goes first: a row without a file is made
+ * anew at the next open, but a file without a row belongs to nothing known.
  */
 export async function dropCacheFile(
   context: Rows & LocalFiles & Remote & Host,
   { lineage }: Pick<CacheFileRow, "lineage">,
 ): Promise<boolean> {
   const { metadata, runtime, paths, cacheFiles, fileState } = context;
-  // After a rollback the gateway has yet to be asked what it still has.
+  // After a rollback it is not known yet which versions the gateway still has.
   const isNeeded = () =>
     context.history.isRolledBack() ||
     cacheFiles.has(lineage) ||
     !metadata.cacheFiles.isEvictable(lineage) ||
     isLent(context, lineage);
   let isGone = false;
-  // If the state dir was moved away, its name may lead to another mount's files.
+  // If the state dir is gone, its path may lead to another mount's files.
   if (context.disk.trouble === "gone") return false;
   await alone(context, lineage, async () => {
     if (isNeeded()) return;
-    // The rows say that the gateway has the bytes. Once the bytes are gone here, power loss must not undo that.
+    // The rows say that the gateway has the bytes. Power loss must not undo that once the bytes are gone here.
     await context.syncRows();
     if (isNeeded()) return;
     sayMissing(context, lineage);
@@ -95,7 +95,7 @@ export async function dropCacheFile(
       throw error;
     }
     runtime.step("evict: file gone");
-    // If the row cannot be removed, what it says does not count until the file is made anew (`evicting`).
+    // If the row cannot be removed, `evicting` keeps the id, and the row does not count until the file is made anew.
     if (metadata.cacheFiles.get(lineage) !== undefined) metadata.cacheFiles.remove(lineage);
     fileState.evicting.delete(lineage);
     runtime.step("evict: row gone");
@@ -106,7 +106,7 @@ export async function dropCacheFile(
 
 /**
  * Where the gateway shows only heads, a row that says "all is here" is believed without a look at the file
- * (mayLeaveNode in tree/names.ts), also after a crash. So it must say first that all is missing.
+ * (mayLeaveNode in tree/names.ts), also after a crash. So before the file goes, the row must say that all is missing.
  */
 function sayMissing({ metadata, client, log }: Needs, lineage: KernelNodeId): void {
   const row = client.features.isFull ? undefined : metadata.cacheFiles.get(lineage);
@@ -119,8 +119,8 @@ function sayMissing({ metadata, client, log }: Needs, lineage: KernelNodeId): vo
 }
 
 /**
- * The content is on its way from one node to another. Where the gateway shows only heads, nobody could read it any more
- * once the first node gets other content or is deleted.
+ * True: the content is on its way from one node to another. Where the gateway shows only heads, the content could not
+ * be read any more once the first node gets other content or is deleted.
  */
 function isLent({ metadata, client }: Needs, lineage: KernelNodeId): boolean {
   const inode = client.features.isFull ? undefined : metadata.inodes.ofKernelNodeId(lineage);

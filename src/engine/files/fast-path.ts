@@ -1,10 +1,10 @@
 /**
- * The fast path: when the addon may answer READs and WRITEs of a file that we serve. A lease is granted after a request
- * came the long way, if the next one would do nothing there but read or write the same file.
+ * The fast path: decides when the addon may answer READs and WRITEs of a file that we serve. A lease is granted after a
+ * request came to JavaScript, if the next one would do nothing there but read or write the same file.
  *
- * A WRITE on the fast path equals one that comes to us and finds nothing to tell the rows. So JavaScript has to hear of
- * the next WRITE again (revoke-leases.ts) before it tells the rows something that a WRITE has to take back, or
- * remembers `writes` in order to see later whether a WRITE came.
+ * A WRITE on the fast path changes no row. So JavaScript must revoke the write leases (revoke-leases.ts) in two cases:
+ * before it stores something in the rows that a WRITE has to take back, and before it remembers `writes` in order to
+ * see later whether a WRITE came.
  */
 
 import { withoutPrivileges } from "../../lib/set-id-bits.ts";
@@ -15,14 +15,14 @@ import type { LocalFiles } from "./room.ts";
 import { isTight } from "./space.ts";
 
 /**
- * Length of a write lease. For so long the time of the last change may be wrong, and it is not checked whether writing
- * is still allowed.
+ * Length of a write lease in milliseconds. For this time `lastWriteAt` may be too old, and writes are not refused when
+ * they are not allowed any more.
  */
 const UNHEARD_MS = 100;
 
 /**
- * Called after a read of the handle. Granted when all bytes are here and known to be right, for as long as the handle
- * is open.
+ * Grants a read lease after a read of the handle, if all bytes are here and known to be right. The lease lasts until
+ * the handle ends or the lease is revoked.
  */
 export function grantRead(
   { fastPath, handles, fileState }: LocalFiles & Kernel,
@@ -31,13 +31,13 @@ export function grantRead(
 ): void {
   const { descriptor } = cacheFile.disk.file;
   if (descriptor === undefined || !handles.has(handle) || !isAllHere(cacheFile)) return;
-  // Bytes that the check found wrong would be missing again.
+  // The check may find the bytes wrong. Then they are missing again, and must not be read.
   if (cacheFile.ranges.isOriginal && !cacheFile.ranges.isChecked) return;
   if (fileState.pendingTruncates.has(cacheFile.lineage)) return;
   fastPath.grantRead(handle, descriptor);
 }
 
-/** Called when a write of the handle is done and still counts as in flight. */
+/** Grants a write lease. Called when a write of the handle is done and still counts as in flight. */
 export function grantWrite(
   context: Rows & LocalFiles & Kernel & Remote,
   handle: HandleId,
@@ -45,7 +45,7 @@ export function grantWrite(
 ): void {
   const { descriptor } = cacheFile.disk.file;
   if (descriptor === undefined || !context.handles.has(handle) || !isAllHere(cacheFile) || isTight(context)) return;
-  // A snapshot or a sync has ended meanwhile, and the next write has to take back what it told the rows.
+  // A snapshot or a sync has ended meanwhile: the next write has to take back the state that it stored in the rows.
   if (
     !cacheFile.changes.isContentDirty ||
     cacheFile.changes.isDurable ||
@@ -53,7 +53,7 @@ export function grantWrite(
     cacheFile.changes.firstWriteAt === undefined
   )
     return;
-  // A write has to clear these bits.
+  // The next write has to clear set-id bits.
   if (withoutPrivileges(context.metadata.inodes.get(cacheFile.inode)?.attributes.mode) !== undefined) return;
   context.fastPath.grantWrite(handle, descriptor, UNHEARD_MS);
 }

@@ -9,11 +9,12 @@ import { createWholeReader, fetchAround } from "./readahead.ts";
 import type { LocalFiles } from "./room.ts";
 import { verify } from "./verify.ts";
 
-/** In bytes. Missing ranges are fetched in pieces of this size. */
+/** Missing ranges are fetched in pieces of this many bytes. */
 const PIECE = 8 * 1024 * 1024;
 
 /**
- * Fetches every missing byte and verifies those of the origin, until the row says so too. Rejects as requireRange does.
+ * Fetches every missing byte, verifies the bytes of the origin, and records both in the row. Rejects as requireRange
+ * does, or with errors of the disk or the rows.
  */
 export async function fetchAll(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
@@ -24,7 +25,7 @@ export async function fetchAll(
     await fetchMissing(context, cacheFile, signal);
     await requireChecked(context, cacheFile, signal);
     await verify(context, cacheFile, signal);
-    // Meanwhile another flow may have found that bytes must be fetched again.
+    // Another flow may have found meanwhile that bytes must be fetched again.
   } while (cacheFile.ranges.missing.length > 0 || cacheFile.ranges.unverified.length > 0);
 }
 
@@ -41,7 +42,7 @@ async function fetchMissing(
   }
 }
 
-/** Fetches a small file, unless the disk has no room for it. Rejects with EIO when the mount ends. */
+/** Fetches a file of up to SMALL bytes, unless the disk has no room. Rejects with EIO when `signal` aborts. */
 export async function prefetchSmall(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,

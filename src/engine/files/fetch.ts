@@ -1,7 +1,7 @@
 /**
  * Fetches missing ranges of a cache file from its origin. Many readers share a download, and each waits only for its
- * own bytes. A chunk is written only where the file still misses it. Programs' writes into missing ranges and chunks
- * take turns, so bytes of the origin never overwrite those of a program.
+ * own bytes. A chunk is written only into ranges that are still missing. The range lock makes chunks and programs'
+ * writes into missing ranges take turns, so bytes of the origin never overwrite those of a program.
  */
 import { createHash } from "node:crypto";
 import type { Content } from "../../client/client.ts";
@@ -31,15 +31,15 @@ import { hashArrived, takeHash } from "./running-hash.ts";
 
 /** Bytes. Content up to this size comes in one piece and is checked before a byte of it is used. */
 export const SMALL = 1024 * 1024;
-/** Bytes. Up to this size readers wait for the check of the complete file. */
+/** Bytes. Readers of files up to this size wait for the check of the complete file. */
 const CHECKED_AT_ONCE = 64 * 1024 * 1024;
 const EVERYTHING = Number.MAX_SAFE_INTEGER;
 export const WRONG = "downloaded bytes are not the version's";
 
 /**
- * Resolves when all of [start, end) is here. A download begun for it may go on to `reach`. Rejects with EINTR when
- * interrupted (the download goes on for others), with EACCES when the gateway refuses it, with ENOSPC when the disk has
- * no room, and with EIO when the bytes cannot be had.
+ * Resolves when all of [start, end) is here. A download that this begins may go on to `reach`. Rejects with EINTR when
+ * `signal` aborts (the download goes on for other readers), with EACCES when the gateway refuses the bytes, with ENOSPC
+ * when the disk has no room, and with EIO when the bytes cannot be had.
  */
 export async function requireRange(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
@@ -56,7 +56,7 @@ export async function requireRange(
     for (let [gap] = partsWithin(cacheFile.ranges.missing, start, end); gap !== undefined; ) {
       if (signal.aborted) throw new FsError("EINTR", "interrupted while bytes were fetched");
       const isOurs = watched !== undefined && watched.start <= gap.start && gap.start < watched.end;
-      // A failed prefetch is no reader's failure: now that a reader asks, the bytes are requested once more.
+      // The failure of a prefetch is not the reader's: the bytes are requested once more.
       if (isOurs && watched?.failure !== undefined && !watched.isPrefetch) throw readError(watched.failure);
       if (interest.isOutOfPatience()) throw new FsError("EIO", "the gateway does not answer");
       watched =
@@ -70,8 +70,8 @@ export async function requireRange(
 }
 
 /**
- * A complete file up to CHECKED_AT_ONCE is read only once it is known to be what the gateway said. Rejects with EINTR
- * or EIO.
+ * Waits until the complete file was checked against its hash, if it is no larger than CHECKED_AT_ONCE. Rejects with
+ * EINTR when `signal` aborts, and with EIO when the bytes are wrong.
  */
 export async function untilChecked(cacheFile: OpenCacheFile, signal: AbortSignal): Promise<void> {
   if (cacheFile.ranges.check === undefined || cacheFile.ranges.isChecked) return;
@@ -82,7 +82,7 @@ export async function untilChecked(cacheFile: OpenCacheFile, signal: AbortSignal
   if (!result) throw new FsError("EIO", WRONG);
 }
 
-/** Fetches what is missing from `start` on before a reader asks for it. Returns where the download ends. */
+/** Begins a prefetch of the missing bytes from `start` on. Returns the end of its download. */
 export function prefetchRange(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
@@ -105,13 +105,13 @@ export function readError(failure: unknown): FsError {
   if (failure instanceof FsError) return failure;
   if (!(failure instanceof RemoteError)) return new FsError("EIO", String(failure), { cause: failure });
   const { code, message } = toFsError(failure);
-  // The file is there, only its bytes cannot be had: so never ENOENT.
+  // Never ENOENT: the file exists, and only its bytes cannot be had.
   return new FsError(code === "EACCES" ? code : "EIO", message, { cause: failure });
 }
 
 /**
- * A bell for one reader. It rings when something of the file changed, when the reader is interrupted, and when the
- * gateway has been known to be offline for too long.
+ * Wakes one reader: when missing ranges or downloads of the file change, when `signal` aborts, and when the gateway has
+ * been offline for too long. Call `end` at last.
  */
 export function watch(context: Remote, cacheFile: OpenCacheFile, signal: AbortSignal) {
   let hasRung = false;
@@ -159,7 +159,7 @@ function begin(
   if (context.fileState.ignoresRanges) [start, end] = [0, EVERYTHING];
   else if (last <= SMALL) [start, end] = isCheckedWhole(cacheFile) ? [0, cacheFile.ranges.originSize] : [first, last];
   else end = Math.min(wantedEnd, partsWithin(cacheFile.ranges.missing, from, wantedEnd)[0]?.end ?? wantedEnd);
-  // Bytes that another download fetches already are not requested twice.
+  // Bytes that another download is fetching are not requested twice.
   for (const other of cacheFile.ranges.downloads) {
     if (other.start > from) end = Math.min(end, other.start);
     else if (other.end <= from) start = Math.max(start, other.end);
@@ -176,17 +176,18 @@ function begin(
 }
 
 /**
- * A small origin is requested whole also when a program has changed other bytes of the file: only the whole has a hash.
+ * True: a program has changed the file, and the origin is small. Then the origin is requested as a whole, because only
+ * the whole has a hash.
  */
 function isCheckedWhole({ ranges: { unverified, originSize } }: OpenCacheFile): boolean {
   return unverified.length > 0 && originSize <= SMALL;
 }
 
-/** The course of a download. */
+/** The requests of a download. */
 interface Course {
   /** Makes one request for the rest of the download. */
   ask(download: Download): Promise<void>;
-  /** A position that changes when bytes came. */
+  /** A position that changes when bytes have arrived. */
   reached(download: Download): number | undefined;
 }
 
@@ -210,7 +211,7 @@ export function launch(
   return download;
 }
 
-/** Never rejects: the failure is kept for the flows that wait. */
+/** Never rejects: `download.failure` keeps the failure for the flows that wait. */
 async function carryOut(
   context: Rows & LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,
@@ -244,21 +245,24 @@ async function carryOut(
   }
   await written(context, cacheFile, async () => {
     const isGone = download.failure instanceof RemoteError && download.failure.code === "notFound";
-    // The node has moved on, and the journal has not told it yet.
+    // The node has other content by now, and the journal has not told it yet.
     if (isGone && cacheFile.ranges.origin !== undefined) context.metadata.rereads.add(cacheFile.ranges.origin.node);
-    // If no handle has the file open any more, closing it records the bytes that came.
+    // If the file is being closed, the close records the arrived bytes.
     if (cacheFile.use.opens === 0 || cacheFile.ranges.missing === cacheFile.ranges.persistedMissing) return;
     await recordArrived(context, cacheFile);
     evictSoon(context);
   });
 }
 
-/** Readers do not depend on it. If it fails, the row says that more is missing than is, and that is fetched again. */
+/**
+ * Runs work that records arrived bytes in the row. Readers do not depend on it. If it fails, the row names bytes as
+ * missing that are here, and they are fetched again after a restart.
+ */
 async function written(context: Host, cacheFile: OpenCacheFile, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    context.log.debug({ err: error, inode: cacheFile.inode }, "what was fetched could not be written down");
+    context.log.debug({ err: error, inode: cacheFile.inode }, "fetched ranges could not be recorded");
   }
 }
 
@@ -266,7 +270,7 @@ function firstGap(cacheFile: OpenCacheFile, download: Download): number | undefi
   return partsWithin(cacheFile.ranges.missing, download.start, download.end)[0]?.start;
 }
 
-/** Milliseconds; undefined: the failure will not pass by itself. */
+/** Milliseconds until the next try; undefined: there is none, because the failure will not pass by itself. */
 function retryAfter(context: Host, error: unknown, tries: number, hasProgressed: boolean): number | undefined {
   if (!(error instanceof RemoteError)) return undefined;
   const { code } = error;
@@ -274,7 +278,7 @@ function retryAfter(context: Host, error: unknown, tries: number, hasProgressed:
   return retryDelay(context, error, tries);
 }
 
-/** Makes one request for what is still missing of the download, and stores its answer in the file. */
+/** Makes one request for the bytes of the download that are still missing, and stores the answer in the file. */
 async function requestGap(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
@@ -293,7 +297,10 @@ async function requestGap(
   await store(context, cacheFile, download, content);
 }
 
-/** The answer begins at `start` or before. Without an end, all of the content is requested. */
+/**
+ * Requests bytes of the origin. The answer begins at `start` or before it. Without `end`, all of the content is
+ * requested. Rejects with a RemoteError, or with EIO when there is no origin.
+ */
 export async function requestContent(
   context: Remote,
   cacheFile: OpenCacheFile,
@@ -330,7 +337,10 @@ async function discard(content: Content): Promise<void> {
   await content.bytes[Symbol.asyncIterator]().return?.();
 }
 
-/** The gateway ignores ranges and sends everything. One such answer is read and kept. */
+/**
+ * The gateway ignores ranges and sends everything. True: this download takes the whole answer. False: another download
+ * does.
+ */
 function takesWhole(context: LocalFiles, cacheFile: OpenCacheFile, download: Download): boolean {
   context.fileState.ignoresRanges = true;
   for (const other of cacheFile.ranges.downloads) {
@@ -356,15 +366,15 @@ async function store(
       download.controller.signal.throwIfAborted();
       const end = position + chunk.length;
       if (end > content.size) throw new RemoteError("malformed", `more than the ${content.size} bytes announced`);
-      // More than was asked for: the gateway ignored the range.
+      // The answer goes beyond the requested end, so the gateway ignores ranges.
       if (end > download.end && !takesWhole(context, cacheFile, download)) return;
       if (isGathered) gathered.push(Buffer.from(chunk));
       else if (!fillNow(context, cacheFile, chunk, position)) {
-        // The chunk is a loan for this turn.
+        // The chunk is lent for this turn only.
         const copy = Buffer.from(chunk);
         await writing;
         writing = fill(context, cacheFile, copy, position);
-        // Awaited with the next chunk. Until then a failure must not count as unhandled.
+        // `writing` is awaited with the next chunk. Until then its failure must not count as unhandled.
         writing.catch(() => {});
       }
       position = end;
@@ -373,7 +383,7 @@ async function store(
   } finally {
     await writing?.catch(() => {});
   }
-  // An answer that ends before the file does would be requested again and again.
+  // Without this check, an answer that ends too early would be requested again and again.
   const expected = Math.min(download.end, Math.max(content.size, cacheFile.ranges.missing.at(-1) ?? 0));
   if (position < expected) throw new RemoteError("malformed", `ended at byte ${position} of ${expected}`);
   if (!isGathered) return;
@@ -401,7 +411,7 @@ function requireHash(context: Host, cacheFile: OpenCacheFile, hash: string): voi
   throw new FsError("EIO", WRONG);
 }
 
-/** The same as `fill`, in this turn. False: it is not done, because it would have to wait. */
+/** Does the same as `fill` without a wait. False: nothing was done, because it would have to wait. */
 function fillNow(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
@@ -424,7 +434,7 @@ function fillNow(
   return true;
 }
 
-/** Writes those parts of the chunk that are still missing. */
+/** Writes those parts of the chunk that are still missing. Rejects with an FsError as fromDisk says. */
 async function fill(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
@@ -438,9 +448,9 @@ async function fill(
     disk: { file },
   } = cacheFile;
   const { disk } = context;
-  // The rest of a full disk is for the rows; the rest of a nearly full one is for what programs write.
+  // The last room of a full disk is for the rows, and that of a nearly full disk is for programs' writes.
   if (disk.trouble !== undefined || (!disk.mayKeep && cacheFile.ranges.isOriginal)) {
-    throw new FsError("ENOSPC", "the disk has no room for what is read");
+    throw new FsError("ENOSPC", "the disk has no room for fetched bytes");
   }
   const free = keepsTimes
     ? await cacheFile.ranges.lock.hold(0, EVERYTHING)
@@ -459,7 +469,7 @@ async function fill(
     if (mtime !== undefined) {
       const isUnchanged = () => cacheFile.changes.writes === writes && cacheFile.changes.inFlight === 0;
       if (isUnchanged()) await file.setTimes(mtime);
-      // A program wrote meanwhile, and setTimes may have taken back its time together with ours.
+      // A program wrote during setTimes, which may have set back the time of that write too.
       if (!isUnchanged()) await file.setTimes(context.runtime.files.currentTime());
     }
     arrivedAndChecked(context, cacheFile, position, end);
@@ -471,7 +481,9 @@ async function fill(
   }
 }
 
-/** The check of the whole begins with the last missing byte, before any reader goes on. */
+/**
+ * Bytes of the origin are in the file. With the last of them the check of the file begins, before any reader goes on.
+ */
 function arrivedAndChecked(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
@@ -500,8 +512,9 @@ function beginCheck(context: Rows & LocalFiles & Kernel & Remote & Uploads & Hos
 }
 
 /**
- * Resolves when the complete file is known to be what the gateway said, and the row says that all is here. If an
- * earlier check could not be made, it is made again. Rejects with EINTR or EIO.
+ * Resolves when the complete file agrees with the hash of its version, and the row says that all is here. A check that
+ * failed to run is repeated. Rejects with EINTR when `signal` aborts, with EIO when the bytes are wrong, with the
+ * disk's error as fromDisk says, or with errors of recording.
  */
 export async function requireChecked(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
@@ -519,18 +532,20 @@ export async function requireChecked(
   await recordArrived(context, cacheFile);
 }
 
-/** Compares the complete file with the hash of its version. If they differ, all of the file is missing again. */
+/**
+ * Compares the complete file with the hash of its version. False: they differ, and all of the file is missing again.
+ */
 async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: OpenCacheFile): Promise<boolean> {
-  // The caller first records in this turn that the last bytes came.
+  // The caller first removes the last bytes from the missing ranges, in this turn.
   await undefined;
   const {
     changes: { writes },
   } = cacheFile;
   const { signal } = context.fileState.stopped;
   const whole = () => context.runtime.files.hash(cacheFile.path, signal);
-  // A hash that is lost with its thread says nothing of the file.
+  // A running hash that failed with its thread says nothing about the file.
   const { hash, size } = await (takeHash(cacheFile.ranges)?.finish(signal).catch(whole) ?? whole());
-  // A program has changed the file, so the hash tells nothing any more.
+  // A program has changed the file, so the hash says nothing any more.
   if (!cacheFile.ranges.isOriginal || cacheFile.changes.writes !== writes) return true;
   if (hash === cacheFile.ranges.originHash) {
     cacheFile.ranges.isChecked = true;

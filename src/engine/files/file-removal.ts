@@ -1,7 +1,7 @@
 /**
  * Removes files whose rows have gone, once power loss can no longer bring the rows back. Until then a row in `gone`
  * names the file. So a file that a crash or a failing disk leaves is removed at the next chance, and not quarantined as
- * belonging to nothing known.
+ * a file without a row.
  */
 import type { GoneFile } from "../../metadata/gone-files.ts";
 import type { Host, Rows } from "../core/index.ts";
@@ -22,14 +22,14 @@ export function removeSoon(context: Rows & LocalFiles & Host, gone: GoneFile): v
   fileState.gone.push(gone);
   if (fileState.isRemoving) return;
   fileState.isRemoving = true;
-  context.background("removing files nobody needs", async () => {
-    // Only after the caller's transaction, which may yet be undone.
+  context.background("removing files that are not needed", async () => {
+    // The caller's transaction comes first: it may yet be undone.
     await undefined;
     await removeWaiting(context);
   });
 }
 
-/** Files that come during a sync share the next one. */
+/** Files that are added during a sync of the rows share the next one. */
 async function removeWaiting(context: Rows & LocalFiles & Host): Promise<void> {
   const { fileState } = context;
   const failures: unknown[] = [];
@@ -43,7 +43,7 @@ async function removeWaiting(context: Rows & LocalFiles & Host): Promise<void> {
   throwAny(failures);
 }
 
-/** Removes what a crash left, and what could not be removed earlier. */
+/** Removes the files that a crash left or that could not be removed earlier. Rejects with the failures. */
 export async function removeLeft(context: Rows & LocalFiles & Host): Promise<void> {
   const { metadata, fileState } = context;
   fileState.isLeft = false;
@@ -63,8 +63,8 @@ function throwAny(failures: readonly unknown[]): void {
 }
 
 /**
- * Removes the files with one sync and one commit for all, and rejects when these fail. Resolves to why single files
- * could not be removed: such a failure does not keep the other files.
+ * Removes the files with one sync and one commit for all, and rejects when these fail. Resolves to the failures of
+ * single files: the other files are removed all the same.
  */
 async function tryToRemove(context: Rows & LocalFiles & Host, files: readonly GoneFile[]): Promise<readonly unknown[]> {
   const { fileState, metadata } = context;
@@ -92,7 +92,7 @@ async function tryToRemove(context: Rows & LocalFiles & Host, files: readonly Go
   return failures;
 }
 
-/** The state dir has lost its name. What the name leads to now is another mount's, and has the same numbers. */
+/** True: the state dir is gone. Its path may lead to another mount's files, which have the same numbers. */
 function isElsewhere({ disk }: Needs): boolean {
   disk.lookForFolder();
   return disk.trouble === "gone";

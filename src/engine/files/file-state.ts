@@ -1,5 +1,5 @@
 /**
- * State that the flows of this room keep in memory, besides the open cache files, and the locks by which they take
+ * The state that the flows of this room keep in memory besides the open cache files, and the lock by which they take
  * turns.
  */
 import { setMaxListeners } from "node:events";
@@ -29,7 +29,9 @@ export interface Unreadable {
 type SharedFileState = LocalFiles["fileState"];
 
 export interface FileState extends SharedFileState {
-  /** Kernel node ids whose cache file is being made, closed or removed. Others wait for the promise and look again. */
+  /**
+   * Kernel node ids whose cache file is being made, closed or removed. Other flows await the promise and look again.
+   */
   readonly changing: Map<KernelNodeId, Promise<void>>;
   /** Called once the cache file of a kernel node id is closed. */
   readonly afterClose: Map<KernelNodeId, () => void>;
@@ -37,22 +39,24 @@ export interface FileState extends SharedFileState {
   readonly afterSent: Map<InodeId, () => void>;
   /** Files that were made shorter, which the kernel may not know yet; see pending-truncate.ts. */
   readonly pendingTruncates: Map<KernelNodeId, PendingTruncate>;
-  /** Kernel node ids whose content could not be read for sending: how often, and why. */
+  /** By kernel node id: contents that could not be read for sending. */
   readonly unreadable: Map<KernelNodeId, Unreadable>;
-  /** The gateway answers a range with the whole content. */
+  /** True: the gateway answers a request for a range with the whole content. */
   ignoresRanges: boolean;
   evictionTimer: Timer | undefined;
-  /** Kept open until the mount ends, because their bytes are nowhere else any more; see without-folder.ts. */
+  /**
+   * Files that stay open until the mount ends, because their bytes are nowhere else any more; see without-folder.ts.
+   */
   readonly keptOpen: Set<OpenCacheFile>;
-  /** Kernel node ids that the kernel forgot, with their orphans, which are removed soon; see on-forget.ts. */
+  /** By kernel node id that the kernel forgot: the orphan, which is removed soon; see on-forget.ts. */
   readonly forgottenByKernel: Map<KernelNodeId, InodeId>;
   forgetTimer: Timer | undefined;
   /** Kernel node ids that the kernel forgot while the rows took no changes. */
   readonly forgetsToRepeat: Set<KernelNodeId>;
-  /** Files that are not needed, in the order in which they are removed; see file-removal.ts. */
+  /** Files that are not needed any more, in the order in which they are removed; see file-removal.ts. */
   readonly gone: GoneFile[];
   isRemoving: boolean;
-  /** Some files could not be removed. */
+  /** True: some files could not be removed yet. */
   isLeft: boolean;
   /** Files that keep their last uncached read in memory, the longest unused first. */
   readonly uncachedReaders: Set<OpenCacheFile>;
@@ -60,7 +64,7 @@ export interface FileState extends SharedFileState {
 
 export function createFileState(ignoresRanges: boolean, metadata: Pick<Metadata<unknown>, "entries">): FileState {
   const stopped = new AbortController();
-  // All work that is under way listens to it, so there is no limit.
+  // All work under way listens to this signal, so the number of listeners has no limit.
   setMaxListeners(0, stopped.signal);
   return {
     changing: new Map(),
@@ -91,7 +95,8 @@ export function createFileState(ignoresRanges: boolean, metadata: Pick<Metadata<
 }
 
 /**
- * Only one piece of work at a time makes, closes or removes the cache file of a kernel node id. Rejects as `work` does.
+ * Runs `work` while nothing else makes, closes or removes the cache file of this kernel node id. Rejects as `work`
+ * does.
  */
 export async function alone<T>(
   context: { readonly fileState: FileState },

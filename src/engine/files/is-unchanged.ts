@@ -1,15 +1,15 @@
-/** After a crash: whether a file that a program may have written to is still what its row says. */
+/** After a crash: finds out whether a file that a program may have written to still has the content of its row. */
 import { hasCode } from "../../lib/system-error.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Host } from "../core/index.ts";
 import type { LocalFiles } from "./room.ts";
 
-/** Bytes. A bigger file counts as changed until its snapshot is taken, which hashes it while others are served. */
+/** Bytes. A larger file counts as changed. Its snapshot hashes it later, while other files are served. */
 const HASHED_AT_START = 16 * 1024 * 1024;
 
 /**
- * True: the file has this content, as far as that is found out quickly. A file that the disk cannot read (EIO) counts
- * as changed too: its snapshot will tell what is wrong, and all other files can be served.
+ * True: the SHA-256 of the file is `hash`. A large file counts as changed, and so does a file that the disk cannot read
+ * (EIO): its snapshot will report the error, and all other files can be served. Rejects with other errors of the disk.
  */
 export async function isStill(
   { runtime, paths, log }: LocalFiles & Host,

@@ -1,18 +1,18 @@
 /**
  * The lookup probe finds orphans and superseded kernel node ids for which no FORGET will come, because the kernel does
- * not have them: it was never told of them (they came by the journal and went by it), or it had forgotten them before.
- * Now and then the kernel is asked which of these it has, and the others are forgotten here. To remember what the
- * kernel was told would cost something at each lookup, for each inode and from daemon to daemon. The kernel itself
- * knows, whichever daemon told it. Kept here is only how far a round through the rows has come.
+ * not have them. It was never told of them (the journal made and removed them), or it had forgotten them before. Now
+ * and then the kernel is asked which of these it has, and the others are forgotten here. The alternative, to remember
+ * what the kernel was told, would cost something at each lookup, for each inode, and from daemon to daemon. The kernel
+ * itself knows, whichever daemon told it. Only the progress of a round through the rows is kept here.
  *
- * - A request that was answered may not have made its inode in the kernel yet. No answer names an inode that has such a
- *   row (`found` in tree/stat.ts). So once a row has been there for a whole round, which is longer than a request may
- *   take, the kernel has taken in all earlier answers. Only such rows are asked about. If a program still comes with a
- *   forgotten one, it hears ESTALE and looks the name up.
- * - Anything may happen before and while the answer comes. So the row is looked at again in the turn in which it goes;
- *   a row that went and came back is another row. A FORGET that comes too finds nothing, or leaves nothing.
- * - What is open or being sent stays (orphans.ts), and is asked about again.
- * - While the device changes hands or is closed, the kernel says of nothing that it lacks it.
+ * - The kernel may not have made its inode yet for an answer that it got. No answer gives the kernel an id that has
+ *   such a row (`found` in tree/stat.ts). So once a row is older than a whole round, which is longer than a request may
+ *   take, the kernel has processed all earlier answers. Only such rows are asked about. A program that still comes with
+ *   a forgotten id gets ESTALE and looks the name up.
+ * - Anything may happen before the answer of the kernel comes. So the row is looked at again in the turn in which it is
+ *   removed. A row that went and came back is another row. A FORGET that comes as well does no harm.
+ * - Rows of open files and of files that are being sent stay (orphans.ts), and are asked about again.
+ * - While the device changes hands or is closed, the kernel's answer names no id as unknown.
  */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { KernelNodeId } from "../api/index.ts";
@@ -22,11 +22,11 @@ import type { LocalFiles } from "./room.ts";
 
 /** Milliseconds from one round to the next, unless the settings say otherwise. */
 export const ROUND_MS = 60_000;
-/** A round is spread over so many steps; others have their turn between two of them. */
+/** A round is spread over this many steps, with other work in between. */
 const STEPS = 60;
 /** Rows of each kind per step. */
 const ROWS = 200;
-/** A step is put off for programs so often; then it is done all the same. */
+/** How many times in a row a step is put off while programs keep the thread busy. */
 const PUT_OFF_MAX = 10;
 
 /** Ids of rows. */
@@ -40,7 +40,7 @@ const NONE: Marks = { nameless: 0, superseded: 0 };
 interface Candidate {
   readonly asked: readonly KernelNodeId[];
   readonly lineage: KernelNodeId;
-  /** Nothing has happened to the row since. */
+  /** True: the row is still the same, and the inode may still be forgotten. */
   isStill(): boolean;
 }
 
@@ -57,8 +57,8 @@ export function createLookupProbe(context: Rows & LocalFiles & Kernel & Remote &
   let timer: ReturnType<typeof runtime.setTimer> | undefined;
   let isStopped = false;
   /**
-   * `newest`: the last rows when this round began. `upTo`: when the one before began. `at`: how far this round has
-   * come.
+   * `newest`: the last rows when this round began. `upTo`: the last rows when the round before began. `at`: the
+   * progress of this round.
    */
   let newest = NONE;
   let upTo = NONE;
@@ -87,7 +87,7 @@ export function createLookupProbe(context: Rows & LocalFiles & Kernel & Remote &
       // While the rows take no changes, each removal would only log an error.
       if (disk.hasRows) isOver = await step();
     } catch (error) {
-      if (!isStopped) log.error({ err: error }, "what the kernel does not have could not be found out");
+      if (!isStopped) log.error({ err: error }, "the lookup probe failed");
     }
     if (!isOver) later(pauseMs, go);
     else later(roundMs, startRound);
@@ -124,18 +124,18 @@ export function createLookupProbe(context: Rows & LocalFiles & Kernel & Remote &
   }
 
   /**
-   * The orphan goes with all its kernel node ids. A program may still hold one from before the name went, so the kernel
-   * is asked about all.
+   * The orphan goes with all its kernel node ids. A program may still hold any of them, so the kernel is asked about
+   * all.
    */
   function ofOrphan({ id, inode: number }: { id: number; inode: InodeId }): Candidate[] {
     if (entries.links(number) > 0) inodes.hasName(number);
     const inode = inodes.get(number);
-    // Names in a removed folder go by themselves, and before the folder.
+    // A removed folder goes after the names in it, which go by themselves.
     if (inode === undefined || entries.links(number) > 0 || !entries.isEmpty(number)) return [];
     const asked = inodes.lineages(number);
-    // The file is being made, and the kernel is still to be told of it.
+    // The file is being made, and the kernel will be told of it.
     if (asked.some((lineage) => fileState.notLookedUp.has(lineage))) return [];
-    // If it got a name and lost it again, it has another row; with a name it stays.
+    // An inode with a new name has no such row. If it lost that name too, it has another row.
     const isStill = () => inodes.nameless(id - 1, id, 1).length > 0;
     return [{ asked, lineage: inode.lineage, isStill }];
   }

@@ -1,6 +1,6 @@
 /**
- * Makes the bytes and the name of a cache file durable, and its row say so. The caller syncs the rows. Rejects when the
- * disk or the rows refuse.
+ * Makes the bytes and the name of a cache file durable, and then says so in its row. The caller syncs the rows. Rejects
+ * when the disk or the rows refuse.
  */
 import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { Host, Kernel, Rows, Uploads } from "../core/index.ts";
@@ -23,7 +23,7 @@ export async function makeDurable(
   context.runtime.step("fsync: bytes synced");
   await syncName(context, cacheFile);
   const isAll = inFlight === 0 && cacheFile.changes.writes === writes;
-  // A passthrough writer may be writing again, so the rows say "durable" only when there is none any more.
+  // A passthrough writer may be writing again, so the row says "durable" only if there is none.
   nowSafe(
     context,
     cacheFile,
@@ -35,7 +35,7 @@ export async function makeDurable(
   cacheFile.passthrough.durableStat = isAll && cacheFile.passthrough.isLastStatExact ? lastStat : undefined;
 }
 
-/** `isAll`: nothing was written during the sync. */
+/** Records the sync in the row. `isAll`: the synced content is the present one. */
 function nowSafe(context: Rows, cacheFile: OpenCacheFile, isAll: boolean): void {
   const inode = context.metadata.inodes.get(cacheFile.inode);
   if (inode?.lineage !== cacheFile.lineage || inode.content === "clean") return;

@@ -1,8 +1,8 @@
 /**
  * Mapping wait: the end of a passthrough writer. If the writer mapped the file, the mapping outlives its descriptors,
- * and the kernel does not tell when it ends. Until then it counts as a writer, and the kernel is asked now and then.
- * Some kernels (IMA) count readers too; then snapshots of the file are taken as of one that stays open, until the
- * readers are gone.
+ * and the kernel does not tell when it ends. Until then the mapping counts as a writer, and the kernel is asked now and
+ * then. Some kernels (with IMA) count readers as well. There the file counts as open for writing until its readers are
+ * gone too, and its snapshots are those of an open file.
  */
 import { sleep } from "../../lib/runtime.ts";
 import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
@@ -10,11 +10,11 @@ import type { OpenCacheFile } from "./cache-file.ts";
 import { closeCacheFile } from "./open-close.ts";
 import type { LocalFiles } from "./room.ts";
 
-/** A file that was just closed may count as open for a moment longer. */
+/** Milliseconds until the second question: a file that was just closed may count as open for a moment longer. */
 const FIRST_MS = 5;
 const LONGEST_MS = 1000;
 
-/** Replaces closeCacheFile for a passthrough writer: closes when the last descriptor and mapping are gone. */
+/** Replaces closeCacheFile for a passthrough writer: closes when its last descriptor and mapping are gone. */
 export async function closePassthrough(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
@@ -44,7 +44,7 @@ async function isAlone({ log }: Host, cacheFile: OpenCacheFile): Promise<boolean
   try {
     return (await cacheFile.disk.file.isOnlyWriter?.()) ?? true;
   } catch (error) {
-    log.error({ err: error, lineage: cacheFile.lineage }, "who has a file mapped cannot be found out");
+    log.error({ err: error, lineage: cacheFile.lineage }, "whether a file is still mapped cannot be found out");
     return true;
   }
 }

@@ -1,12 +1,12 @@
 /**
- * Missing and unverified ranges of a cache file. Memory has what is missing now, the row what counts as missing after a
- * crash.
- * - The row may name more than is missing: that is fetched again.
+ * Missing and unverified ranges of a cache file. Memory has the ranges that are missing now; the row has the persisted
+ * missing ranges, which count after a crash.
+ * - The row may name more than is missing: after a crash those bytes are fetched again.
  * - The row never names a byte that a program wrote.
  * - The row forgets a range only after its bytes are in the file.
  *
- * The same goes for unverified ranges: bytes of the origin beside those of a program, here or missing, that verify.ts
- * has yet to check.
+ * The same rules hold for unverified ranges: bytes of the origin in a changed file, here or missing, that verify.ts has
+ * yet to check.
  */
 import {
   clipRanges,
@@ -27,14 +27,15 @@ export function wakeReaders(cacheFile: OpenCacheFile): void {
   for (const look of [...cacheFile.ranges.waiting]) look();
 }
 
-/** Bytes of the origin are in the file. */
+/** Notes that these bytes of the origin are in the file. */
 export function rangeFetched(cacheFile: OpenCacheFile, start: number, end: number): void {
   cacheFile.ranges.missing = subtractRange(cacheFile.ranges.missing, start, end);
   wakeReaders(cacheFile);
 }
 
 /**
- * A program's bytes are in the file. After this, no crash leads to a fetch there, or take these bytes for the origin's.
+ * Notes that a program's bytes are in the file. After this, no crash leads to a fetch over these bytes, or to their
+ * being checked as the origin's.
  */
 export function overwritten(context: Rows, cacheFile: OpenCacheFile, start: number, end: number): void {
   const {
@@ -46,7 +47,7 @@ export function overwritten(context: Rows, cacheFile: OpenCacheFile, start: numb
   }
 }
 
-/** The file ends at `size` now: bytes missing behind it are not wanted any more. */
+/** Notes that the file ends at `size` now: missing bytes behind it are not wanted any more. */
 export function truncated(context: Rows, cacheFile: OpenCacheFile, size: number): void {
   cacheFile.ranges.missing = clipRanges(cacheFile.ranges.missing, size);
   cacheFile.ranges.unverified = clipRanges(cacheFile.ranges.unverified, size);
@@ -59,8 +60,9 @@ export function truncated(context: Rows, cacheFile: OpenCacheFile, size: number)
 }
 
 /**
- * After the file was cut short, new bytes behind the cut are not the origin's. If the row could not be changed, no
- * further change is acknowledged before it is: once the file has grown again, its size does not tell where it was cut.
+ * Records a truncation in the row: new bytes behind that size are not the origin's. If the row could not be changed at
+ * the truncation, no further change is acknowledged before it is. Once the file has grown again, its size does not tell
+ * where it was truncated.
  */
 export function persistTruncation(context: Rows, cacheFile: OpenCacheFile): void {
   if (cacheFile.ranges.truncatedTo === undefined) return;
@@ -74,8 +76,8 @@ export function persistTruncation(context: Rows, cacheFile: OpenCacheFile): void
 }
 
 /**
- * The content is this version too. What is missing is fetched from it from now on, because the version it came from may
- * be gone.
+ * The content equals this version too. Missing ranges are fetched from it from now on, because the version that the
+ * content came from may be gone.
  */
 export function comesFrom(
   { metadata, cacheFiles }: Pick<Rows & LocalFiles, "metadata" | "cacheFiles">,
@@ -89,8 +91,9 @@ export function comesFrom(
 }
 
 /**
- * Before the first byte of the file changes: what was not checked by now becomes unverified. Call it in the transaction
- * that sets the content dirty. That may fail, so the caller changes the memory after it.
+ * Before the first byte of the file changes: bytes that were not checked yet become unverified in the row. Returns the
+ * unverified ranges. Call it in the transaction that sets the content dirty. That transaction may fail, so the caller
+ * changes the state in memory after it.
  */
 export function leaveOrigin({ metadata }: Rows, cacheFile: OpenCacheFile): Ranges {
   const {
@@ -106,8 +109,8 @@ export function leaveOrigin({ metadata }: Rows, cacheFile: OpenCacheFile): Range
 }
 
 /**
- * No version has this content any more, so nothing is compared with the origin any more. Programs that have the file
- * open write to content that is changed already.
+ * No version has this content any more, so nothing is compared with an origin any more. For programs that have the file
+ * open, the content counts as changed already.
  */
 export function leaveOriginForGood({ ranges }: OpenCacheFile): void {
   ranges.origin = undefined;
@@ -116,12 +119,12 @@ export function leaveOriginForGood({ ranges }: OpenCacheFile): void {
   ranges.unverified = NO_RANGES;
 }
 
-/** The bytes of the origin that are here are synced and known to be right, or cannot be checked. */
+/** Ends the unverified ranges: the bytes of the origin are synced and known to be right, or cannot be checked. */
 export function markVerified(context: Rows, cacheFile: OpenCacheFile): void {
   record(context, cacheFile, cacheFile.ranges.persistedMissing, NO_RANGES);
 }
 
-/** These ranges have to be fetched again. */
+/** Makes these ranges missing: they have to be fetched again. */
 export function lost(context: Rows, cacheFile: OpenCacheFile, missing: Ranges): void {
   cacheFile.ranges.isChecked = false;
   cacheFile.ranges.missing = missing;
@@ -132,8 +135,8 @@ export function lost(context: Rows, cacheFile: OpenCacheFile, missing: Ranges): 
 }
 
 /**
- * Records what was fetched. A file counts as whole only once it is checked. In a file that a program has changed, whose
- * hash is not known, fetched bytes are recorded only after a sync.
+ * Records fetched ranges in the row. The row says that a file is whole only once the file is checked. A file that a
+ * program has changed is synced first: its hash is not known, so bytes that power loss took would not be noticed.
  */
 export async function recordArrived(context: Rows, cacheFile: OpenCacheFile): Promise<void> {
   const isUnchecked =

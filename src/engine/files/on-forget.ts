@@ -1,7 +1,8 @@
 /**
- * FORGET: what the kernel forgot may go, which are superseded bytes and orphans. No flow waits for that. So orphans
- * that it forgets at about the same moment go with one commit: the removal of a folder is one FORGET for each file. A
- * crash before the commit leaves the same as one before the FORGET would: the next mount removes it.
+ * FORGET: orphans, and bytes of superseded kernel node ids, go once the kernel forgot them. No flow waits for that, so
+ * orphans that are forgotten at about the same moment go with one commit: the removal of a folder leads to one FORGET
+ * for each file. A crash before the commit leaves the same state as a crash before the FORGET: the next mount removes
+ * them.
  */
 import type { Inode } from "../../metadata/inodes.ts";
 import type { KernelNodeId } from "../api/index.ts";
@@ -26,8 +27,8 @@ function forgetOne(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host
   try {
     const inode = metadata.inodes.ofKernelNodeId(lineage);
     if (inode === undefined) return;
-    // An orphan cannot be found any more, so nothing is different when its turn comes. Of any other inode the present
-    // state counts.
+    // An orphan cannot be found by a name any more, so it can wait for the commit. Any other kernel node id is decided
+    // on by its present state.
     const isOrphan = inode.lineage === lineage && metadata.entries.links(inode.id) === 0;
     if (isOrphan && !cacheFiles.has(lineage)) {
       fileState.forgottenByKernel.set(lineage, inode.id);
@@ -39,8 +40,8 @@ function forgetOne(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host
 }
 
 /**
- * The kernel is told of an inode. If the inode got a name again, and loses it once more, it stays until the next
- * FORGET.
+ * The kernel is told of an inode, so earlier FORGETs do not count any more. Otherwise an inode that got a name again
+ * and lost it once more would be removed before its next FORGET.
  */
 export function onLookup({ fileState }: Pick<LocalFiles, "fileState">, { id, lineage }: Inode): void {
   fileState.notLookedUp.delete(lineage);
@@ -59,7 +60,7 @@ function dropLater(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host
   });
 }
 
-/** Removes at once what waits. For a takeover: the next daemon would not know of it. */
+/** Removes the waiting orphans at once. For a takeover: the next daemon would not know that they were forgotten. */
 export function dropForgottenByKernel(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): void {
   const { fileState } = context;
   fileState.forgetTimer?.cancel();
@@ -74,7 +75,7 @@ function dropSome(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host)
   dropTogether(context, some);
 }
 
-/** With one commit; no more than SLICE. */
+/** Drops these kernel node ids, SLICE at most, with one commit. */
 export function dropTogether(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   some: readonly KernelNodeId[],
@@ -90,7 +91,7 @@ export function dropTogether(
   }
 }
 
-/** The rows can be changed again: repeats what they did not take. */
+/** The rows can be changed again: repeats the removals that failed. */
 export function repeatForgets(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): void {
   const { forgetsToRepeat } = context.fileState;
   const again = [...forgetsToRepeat].map((lineage) => ({ lineage }));

@@ -1,7 +1,7 @@
 /**
- * Cache files: opened, shared by every open of a kernel node id, closed. The row says what may be on the disk before
- * the file holds it, and the inode says "open" before a writer can write. So a crash at any point leaves bytes that are
- * looked at, never bytes that are taken for clean.
+ * Cache files: opened, shared by every open of a kernel node id, closed. The row of a file exists before the file does,
+ * and the inode says "open" before a writer can write. So after a crash at any point, written bytes are looked at and
+ * never taken for clean.
  */
 import { dirname } from "node:path";
 import { minus } from "../../lib/clocks.ts";
@@ -27,21 +27,22 @@ import { setContentDirty } from "./set-dirty.ts";
 import { ctimeOf, mtimeOf } from "./times.ts";
 import { detectWrites, type Look } from "./write-detection.ts";
 
-/** The time of the last use is known no more exactly than this, so that fewer rows are written. */
+/** Milliseconds. The time of the last use is no more exact than this, so that fewer rows are written. */
 const USED_MS = 10_000;
 
 /**
- * Opens a cache file. It counts as one open until closeCacheFile. With `write`, the inode is marked in the rows before
- * this resolves. Rejects with an FsError: ESTALE when the kernel node id is superseded, else as fromDisk says.
+ * Opens a cache file. It counts as one open until closeCacheFile. With `write`, the inode is marked "open" in the rows
+ * before this resolves. Rejects with an FsError: ESTALE when the kernel node id is superseded; with `write` also
+ * ENOSPC, EROFS or EIO, as the state of the disk is; else as fromDisk says.
  */
 export async function openCacheFile(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   lineage: KernelNodeId,
   options: {
     write: boolean;
-    /** The row was made together with the inode, and there is no file yet. */
+    /** rowOfNewFile made the row together with the inode, and there is no file yet. */
     isNew?: boolean;
-    /** False: opened to be sent, which is no reason to keep the file in the cache for longer. */
+    /** False: the file is opened for an upload, which does not make it count as used in the cache. */
     isUse?: boolean;
   },
 ): Promise<OpenCacheFile> {
@@ -58,7 +59,10 @@ export async function openCacheFile(
   }
 }
 
-/** A writer needs the file and hears why there is none. A reader can do without. */
+/**
+ * Tries to get the real file in place of a stand-in. `isNeeded`: for a writer; rejects with the reason if that fails. A
+ * reader can do without the file.
+ */
 async function haveFile(
   context: Rows & LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,
@@ -98,7 +102,7 @@ async function hold(
           there.use.opens += 1;
           return there;
         }
-        // At a second try another open may have made the file and written to it.
+        // At a second try, the file may have been made and written to by another open.
         const isFirst = isUntried;
         isUntried = false;
         const made = isFirst ? await openNewFile(context, lineage) : await openFile(context, lineage, mayBeAbsent);
@@ -117,8 +121,8 @@ async function hold(
 }
 
 /**
- * Admits a writer. Before that no upload may read the file, its times are those of the row, and the inode is marked in
- * the rows. All of that must hold in the same moment, so it is looked at again after each wait.
+ * Admits a writer. In that moment no upload reads the file, its mtime is that of the row, and the inode is marked in
+ * the rows. All of this must hold at once, so it is checked again after each wait.
  */
 async function becomeWriter(
   context: Rows & LocalFiles & Remote & Uploads & Host,
@@ -136,13 +140,14 @@ async function becomeWriter(
       });
       if (cacheFile.use.writers === 0) {
         cacheFile.changes.isContentDirty = isUncut(inode);
-        // Changes without a snapshot begin their pause here.
+        // The quiet before the next snapshot is counted from here.
         cacheFile.changes.lastWriteAt = context.runtime.elapsed();
-        // While there was no writer, the kernel was told what the rows have, which may be older than the file.
+        // While there was no writer, the kernel was told the size in the rows, which may be older than the file.
         cacheFile.changes.shownSize =
           cacheFile.changes.hasUnpersistedStat || inode.content === "open" ? "unknown" : inode.size;
       }
-      // "open" without a writer: what an earlier writer did could not be recorded, so the content counts as changed.
+      // "open" without a writer: the changes of an earlier writer could not be recorded, so the content counts as
+      // dirty.
       if (cacheFile.use.writers === 0 && inode.content === "open") setContentDirty(context, cacheFile);
       cacheFile.use.writers += 1;
       cacheFile.use.writersAdmitted += 1;
@@ -162,7 +167,7 @@ async function prepareForWriter(
 ): Promise<void> {
   await cancelForWriter(context, cacheFile.lineage);
   if (cacheFile.use.writers > 0) return;
-  // From here on fetches leave the file's times alone. Those that are under way are waited for.
+  // From here on fetches do not change the file's times. The lock waits for fetches that are under way.
   cacheFile.use.keepsTimes = true;
   const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
@@ -177,8 +182,8 @@ async function prepareForWriter(
 }
 
 /**
- * Ends one open. The last writer leaves size, times and state in the rows. Never rejects, because the program has gone
- * on: failures are logged.
+ * Ends one open. With the last writer, size, times and state are recorded in the rows. Never rejects, because the
+ * program does not wait for it: failures are logged.
  */
 export async function closeCacheFile(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
@@ -186,8 +191,8 @@ export async function closeCacheFile(
   options: { write: boolean },
 ): Promise<void> {
   if (options.write) {
-    // Until the rows are true, size and time are read from the file, so the writer counts until then. The loop goes on
-    // when another writer was admitted meanwhile, which may have gone since.
+    // While a writer counts, size and time are read from the file. So this writer counts until the rows have them. The
+    // loop goes on if another writer was admitted during the wait: it may have written and closed since.
     for (let isBehind = cacheFile.mayHaveUnpersistedStat; cacheFile.use.writers === 1 && isBehind; ) {
       const {
         use: { writersAdmitted },
@@ -195,8 +200,8 @@ export async function closeCacheFile(
       if (await logged(context, cacheFile, () => persistStat(context, cacheFile))) {
         isBehind = cacheFile.changes.hasUnpersistedStat || cacheFile.use.writersAdmitted !== writersAdmitted;
       } else {
-        // The writes of this program are not known. So a snapshot under way must not count, and the last sync did not
-        // cover everything.
+        // The writes of this program are not known. So a snapshot under way must not count as the present content, and
+        // neither does the last sync.
         cacheFile.changes.hasUnpersistedStat = true;
         cacheFile.changes.writes += 1;
         cacheFile.passthrough.durableStat = undefined;
@@ -212,7 +217,7 @@ export async function closeCacheFile(
   await logged(context, cacheFile, () => alone(context, cacheFile.lineage, () => closeFile(context, cacheFile)));
 }
 
-/** True: it went well. */
+/** Runs `work` and logs its failure. True: there was none. */
 async function logged(context: Host, cacheFile: OpenCacheFile, work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
@@ -234,14 +239,14 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
   cacheFile.use.preparedTime = undefined;
   cacheFile.pacing.nextLook?.timer.cancel();
   cacheFile.pacing.nextLook = undefined;
-  // A snapshot of the open file could not be made. Now that no writer is left, the next one needs no copy.
+  // A snapshot of the open file may have failed. Without a writer the next one needs no copy, so it gets new tries.
   context.fileState.unreadable.delete(cacheFile.lineage);
   const wasSynced = lastStat !== undefined && durableStat !== undefined && isSameStat(lastStat, durableStat);
   metadata.transaction(() => {
     const inode = metadata.inodes.get(cacheFile.inode);
     if (inode === undefined || inode.lineage !== cacheFile.lineage) return;
     if (inode.content === "open" && !cacheFile.changes.hasUnpersistedStat) {
-      // It was opened for writing, and nothing was written.
+      // The file was opened for writing, and nothing was written.
       metadata.inodes.update(inode.id, { content: "clean" });
       if (lastStat !== undefined) logClean(context, inode.lineage);
     }
@@ -252,8 +257,8 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
     } else context.queue.enqueueAfterQuiet(inode.id);
     if (metadata.detachedFiles.get(inode.id) !== undefined) context.activity.wake();
   });
-  // A change that could not be recorded is found after a crash, or at the next close. The mark belongs to the inode: if
-  // the file's version was replaced meanwhile, the mark is left to the writers of the new one.
+  // If a change could not be recorded, the mark stays, so that the change is found after a crash or at the next close.
+  // The mark belongs to the inode: if the inode has another cache file by now, the mark is left to the writers of that.
   const inode = metadata.inodes.get(cacheFile.inode);
   if (!cacheFile.changes.hasUnpersistedStat && (inode === undefined || context.cacheFiles.writersOf(inode) === 0))
     metadata.writers.end(cacheFile.inode);
@@ -261,7 +266,7 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
   cacheFile.passthrough.lastStat = undefined;
   cacheFile.passthrough.durableStat = undefined;
   if (wasSynced) {
-    // From here on the file cannot change without our being asked.
+    // From here on the file cannot change without a new open.
     cacheFile.changes.isDurable = true;
     context.background("syncing the rows of a closed file", () => context.syncRows());
   }
@@ -270,12 +275,12 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
 
 async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: OpenCacheFile): Promise<void> {
   const { metadata, cacheFiles, fileState, runtime } = context;
-  // Another open came while this one waited for its turn.
+  // Another open came while this close waited for its turn.
   if (cacheFile.use.opens > 0) return;
   for (const download of cacheFile.ranges.downloads) download.controller.abort();
   await Promise.all([...cacheFile.ranges.downloads].map((download) => download.done));
   stopHash(cacheFile.ranges);
-  // Wait for those who asked for size and time while the file was open.
+  // Calls that read size and time while the file was open hold the lock until they are done.
   const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
     const isRemembered = cacheFile.disk.isKept && context.disk.trouble !== "readOnly";
@@ -303,18 +308,20 @@ async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: 
   }
 }
 
-/** Records size and mtime of a written file in the rows. */
+/**
+ * Records size and mtime of a written file in the rows. Rejects with ESTALE, or with errors of the disk or the rows.
+ */
 export async function persistStat(
   context: Rows & LocalFiles & Kernel & Uploads & Host,
   cacheFile: OpenCacheFile,
 ): Promise<void> {
-  // A write of passthrough writers after this look is another change, which the next look finds.
+  // A passthrough write after this look is another change, which the next look finds.
   let look = await detectWrites(context, cacheFile);
   while (cacheFile.changes.hasUnpersistedStat) {
     revokeWriteLeases(context, cacheFile);
     look ??= await lookNow(cacheFile);
     if (isAsSeen(cacheFile, look)) return recordStat(context, cacheFile, look.stat);
-    // The file changed during the look. While others write, size and time are read from the file anyway.
+    // The file changed during the look. While there are other writes, size and time are read from the file anyway.
     if (cacheFile.use.writers > 1 || cacheFile.changes.inFlight > 0) return;
     look = undefined;
   }
@@ -328,8 +335,8 @@ async function lookNow(cacheFile: OpenCacheFile): Promise<Look> {
 }
 
 /**
- * Stat of the file as programs know it. While bytes of the origin are being written, the file has a time that is set
- * back afterwards (fetch.ts).
+ * Stat of the file as programs should see it. While bytes of the origin are being written, the file has another mtime,
+ * which is set back afterwards (fetch.ts).
  */
 async function statAsKnown(cacheFile: OpenCacheFile): Promise<FileStat> {
   if (cacheFile.ranges.missing.length === 0) return cacheFile.disk.file.stat();
@@ -342,7 +349,8 @@ async function statAsKnown(cacheFile: OpenCacheFile): Promise<FileStat> {
 }
 
 /**
- * No change was under way at the look, and none has come since. A change that another, later look has found counts too.
+ * True: no change was under way at the look, and none has come since. A change that a later look has found counts as
+ * one that came since.
  */
 function isAsSeen(cacheFile: OpenCacheFile, { writes, inFlight, timesSet }: Look): boolean {
   return inFlight === 0 && cacheFile.changes.writes === writes && cacheFile.changes.timesSet === timesSet;
@@ -363,8 +371,9 @@ function recordStat(
     metadata.inodes.update(inode.id, { size, attributes, ctime: formatTime(ctime) });
     context.queue.setInodeDirty(inode.id);
   };
-  // Only a call that the kernel knows of makes a file longer, and with it the kernel forgets what it was told before.
-  // Of any other change it is told, unless it was shown just that: the change may have been made through a mapping.
+  // Only a call that the kernel knows of makes a file longer, and then the kernel drops the size that it was told. The
+  // kernel is told of any other change, unless it was shown just this size and time: the change may have been made
+  // through a mapping.
   const isShown =
     size === cacheFile.changes.shownSize &&
     cacheFile.changes.shownTime !== undefined &&
@@ -377,8 +386,8 @@ function recordStat(
 }
 
 /**
- * Size in bytes and mtime of a file that a program has written to, or may have: then the file itself knows them. Else
- * undefined.
+ * Size in bytes and mtime from the file itself, if a program has or may have written to it. Undefined: those in the
+ * rows count. Rejects with the disk's error.
  */
 export async function cacheFileStat(
   context: Rows & LocalFiles,
@@ -391,15 +400,14 @@ export async function cacheFileStat(
     passthrough: { lastStat, isLastStatExact },
   } = cacheFile;
   const isAsNoticed = lastStat === undefined || (isLastStatExact && isSameStat(lastStat, stat));
-  // The file is merely open: a time that was set elsewhere is in the rows alone.
+  // Nothing was written: a time that was set remotely is in the rows alone.
   const isUnwritten = isAsNoticed && context.metadata.inodes.get(inode.id)?.content === "open";
   return isUnwritten ? undefined : stat;
 }
 
 /**
- * A program set the time; the caller changes the row. The file gets the time too when its own time is, or after a crash
- * would be, the true one: while it may be written to, and while only this machine has its content. Rejects with an
- * FsError.
+ * A program set the mtime; the caller changes the row. The file gets it too when its own mtime counts, or would count
+ * after a crash: while the file has a writer, and while its content is dirty. Rejects with an FsError.
  */
 export async function setCacheFileTimes(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
@@ -414,7 +422,7 @@ export async function setCacheFileTimes(
     const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
     try {
       await cacheFile.disk.file.setTimes(mtime);
-      // A look from before this must not overwrite in the rows what the caller sets.
+      // A look from before this must not overwrite the time that the caller sets in the rows.
       cacheFile.changes.timesSet += 1;
     } finally {
       free();
@@ -427,8 +435,8 @@ export async function setCacheFileTimes(
 }
 
 /**
- * Removes bytes and rows of a kernel node id that cannot be reached any more. Does nothing while it is open or being
- * sent.
+ * Removes bytes and rows of a kernel node id that cannot be reached any more. Does nothing while its file is open or
+ * being sent.
  */
 export function dropKernelNodeId(context: Rows & LocalFiles & Host, lineage: KernelNodeId): void {
   const { metadata, runtime, cacheFiles } = context;

@@ -9,9 +9,9 @@ import { removeSnapshot } from "./snapshot-source.ts";
 import { forgetFailures } from "./unreadable.ts";
 
 /**
- * The kernel forgot the kernel node id. If it is superseded, its bytes go. If the inode is an orphan, the inode goes.
- * What is open goes when it is closed: its RELEASE, which the kernel sent before, may still be under way. What an
- * upload needs goes when the upload is over.
+ * The kernel forgot the kernel node id. If the id is superseded, its bytes go. If the inode is an orphan, the inode
+ * goes. An open file goes when it is closed: its RELEASE, which the kernel sent before the FORGET, may still be under
+ * way. A file that an upload needs goes when the upload is over.
  */
 export function dropIfUnused(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
@@ -30,7 +30,7 @@ export function dropIfUnused(
   });
 }
 
-/** The obstacle is gone, so the orphan is tried once more. */
+/** The file was closed, or its upload is over: the removal is tried once more. */
 function dropAtLast(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, lineage: KernelNodeId): void {
   try {
     dropIfUnused(context, lineage);
@@ -39,19 +39,20 @@ function dropAtLast(context: Rows & LocalFiles & Kernel & Remote & Uploads & Hos
   }
 }
 
-/** The rows did not take the removal. It is repeated when they can be changed (on-forget.ts). */
+/** The rows did not take the removal: it is repeated when they can be changed again (on-forget.ts). */
 export function keepForgottenByKernel(
   { fileState, log }: Pick<LocalFiles & Host, "fileState" | "log">,
   lineage: KernelNodeId,
   error: unknown,
 ): void {
-  log.warn({ err: error, lineage }, "what the kernel forgot could not be removed yet");
+  log.warn({ err: error, lineage }, "a forgotten kernel node id could not be removed yet");
   fileState.forgetsToRepeat.add(lineage);
 }
 
 /**
- * The last name of the inode went, or is another file's now, and no program here did that. An open by that name may be
- * on its way, and what it writes would be in no file. A new kernel node id makes the kernel look the name up again.
+ * The inode lost its last name, or the name is another file's now, and no program here did that. An open by that name
+ * may be on its way, and its writes would go to a file without a name. A new kernel node id makes that open fail with
+ * ESTALE, so the kernel looks the name up again.
  */
 export function handOver({ metadata }: Pick<Rows, "metadata">, id: InodeId): void {
   const inode = metadata.inodes.get(id);
@@ -59,8 +60,8 @@ export function handOver({ metadata }: Pick<Rows, "metadata">, id: InodeId): voi
 }
 
 /**
- * The kernel was never told of the inode's present kernel node id, so no FORGET will come for it. It has forgotten all
- * others.
+ * True: the inode is an orphan, and its present kernel node id is the only one left. The kernel was never told of that
+ * id (handOver), so no FORGET will come for it.
  */
 function isHandedOver({ metadata }: Rows, { id, lineage }: Inode): boolean {
   const isLast = metadata.inodes.lineages(id).every((known) => known === lineage);
@@ -76,11 +77,11 @@ export function removeInode(context: Rows & LocalFiles & Kernel & Remote & Uploa
   const lineages = metadata.inodes.lineages(inode.id);
   if (lineages.some((lineage) => cacheFiles.has(lineage))) return;
   if (isOpenFolder(context, inode.id)) return;
-  // The bytes written to it have yet to get a name (sync/detached-files.ts).
+  // The bytes of a detached file have yet to get a name (sync/detached-files.ts).
   if (metadata.detachedFiles.get(inode.id) !== undefined && inode.content !== "clean") return;
-  // A snapshot that still waited to be sent is not wanted any more.
+  // Snapshots that are not being sent are not wanted any more.
   for (const snapshot of metadata.snapshots.unusedOf(inode.id)) removeSnapshot(context, snapshot);
-  // A snapshot that is being sent still needs its bytes: the inode goes when that is over, or with the next mount.
+  // A snapshot that is being sent still needs its bytes: the inode goes when the upload is over, or at the next start.
   if (metadata.snapshots.newestOf(inode.id) !== undefined) {
     context.fileState.afterSent.set(inode.id, () => dropAtLast(context, inode.lineage));
     return;

@@ -1,11 +1,11 @@
 /**
- * Passthrough: the kernel reads, writes and maps a local file by itself, and we hear of OPEN, FLUSH, FSYNC and RELEASE
- * only. The first handle of a cache file decides between passthrough and serving it ourselves, and that holds until the
- * last handle is gone: the kernel refuses a mixture.
+ * Passthrough: the kernel reads, writes and maps a local file by itself, and only OPEN, FLUSH, FSYNC and RELEASE come
+ * to us. The first handle of a cache file decides whether the kernel or the daemon serves the file. That holds until
+ * the last handle is gone, because the kernel refuses a mixture.
  *
  * A passthrough writer counts as writing at every moment. Before it is admitted, everything is done that must be done
- * before a first byte changes. Whether it wrote is found out from the file's size and times whenever the rows have to
- * be true (write-detection.ts).
+ * before a first byte changes. Whenever the rows have to be true, write detection finds its writes by the file's size
+ * and times (write-detection.ts).
  */
 import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
@@ -19,14 +19,14 @@ import { remember, statFile } from "./write-detection.ts";
 
 const SET_ID = 0o6000;
 /**
- * Free bytes of the disk. With fewer, a writer may hear that the disk is full before the disk is looked at and cached
- * files are evicted.
+ * Free bytes of the disk. With fewer, there are no new passthrough writers: they would get ENOSPC before cached files
+ * can be evicted.
  */
 const WRITERS_ROOM = 1024 ** 3;
 
 /**
  * Call it for each handle, once the file is open. Resolves to the backing id to answer with; undefined: we serve the
- * file. Rejects with an FsError, and then has counted no handle.
+ * file. Rejects with ESTALE, or with errors of the disk or the rows. No handle is counted when it rejects.
  */
 export async function attachPassthrough(
   context: Rows & LocalFiles & Remote & Uploads & Host,
@@ -53,7 +53,7 @@ export async function attachPassthrough(
   return cacheFile.passthrough.backingId;
 }
 
-/** The end of a handle. Call it before closeCacheFile. */
+/** Ends a handle that attachPassthrough counted. Call it before closeCacheFile. */
 export function detachPassthrough(context: LocalFiles, cacheFile: OpenCacheFile, write: boolean): void {
   if (cacheFile.passthrough.backingId !== undefined && write) cacheFile.passthrough.passthroughWriters -= 1;
   cacheFile.passthrough.kernelHandles -= 1;
@@ -63,10 +63,11 @@ export function detachPassthrough(context: LocalFiles, cacheFile: OpenCacheFile,
 }
 
 /**
- * The kernel may have the file on these conditions. All bytes must be here and known to be right, and the row must say
- * so. The kernel's writes are not reported: after a crash, ranges that the row calls missing or unverified would be
- * fetched over what was written. And if a program writes to it, now or later: its bytes are not counted, no change has
- * to clear bits of the mode, and the content is not quarantined.
+ * True: passthrough is possible.
+ * - All bytes must be here and known to be right, and the row must say so. Passthrough writes are not reported: after a
+ *   crash, ranges that the row calls missing or unverified would be fetched over written bytes.
+ * - Bytes must not have to be counted, for a quota or a limit of unsent bytes. The file must have no set-id bits, which
+ *   a write would have to clear. Its content must not be quarantined.
  */
 function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: OpenCacheFile): boolean {
   const { passthrough, disk } = context;
@@ -84,7 +85,7 @@ function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: OpenC
   return !isTight(context);
 }
 
-/** From the moment when this resolves, bytes may change at any time without a message. */
+/** Admits a passthrough writer: after this resolves, bytes may change at any time without a message. */
 export async function admitWriter(
   context: Rows & LocalFiles & Uploads & Host,
   cacheFile: OpenCacheFile,
@@ -103,7 +104,7 @@ async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: O
     if (cacheFile.changes.isDurable) await noLongerDurable(context, cacheFile);
     const { changes } = requireCurrent(context, cacheFile.lineage);
     const seen = await statFile(context, cacheFile);
-    // A snapshot or a sync from before may have ended meanwhile and told the rows that the file stays as it is.
+    // An earlier snapshot or sync may have ended during the wait and stored in the rows that the file is unchanged.
     const isSaid =
       !cacheFile.changes.isDurable &&
       requireCurrent(context, cacheFile.lineage).changes === changes &&
@@ -115,12 +116,12 @@ async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: O
   context.runtime.step("passthrough: writer let in");
 }
 
-/** The rows say already that the file may change. */
+/** True: the rows say already that the file may change. */
 function isExpected(context: Rows, cacheFile: OpenCacheFile): boolean {
   return cacheFile.changes.isContentDirty || requireCurrent(context, cacheFile.lineage).content !== "dirty";
 }
 
-/** After a crash the rows say that the file may have changed, and the dirty-file log names it. */
+/** Stores in rows and dirty-file log that the file may change, so that both say so after a crash. */
 function expectWrites(context: Rows & Uploads & Host, cacheFile: OpenCacheFile): void {
   const { metadata } = context;
   const inode = requireCurrent(context, cacheFile.lineage);
@@ -128,6 +129,6 @@ function expectWrites(context: Rows & Uploads & Host, cacheFile: OpenCacheFile):
     if (!cacheFile.changes.isContentDirty) setContentDirty(context, cacheFile);
     return;
   }
-  // The content is "open" since the writer came. After a crash its hash tells whether anything was written.
+  // The content is "open" since the writer was admitted. After a crash its hash tells whether it was written.
   logDirty(context, metadata.inodes.update(inode.id, { changes: inode.changes + 1 }), cacheFile);
 }

@@ -1,8 +1,8 @@
 /**
- * A file that is made shorter stays as long as before to the kernel, until the thread that asked for it has gone on. If
- * a READ is answered with fewer bytes than that length, the kernel shows zeros for the rest, unless nobody has asked
- * for the file's attributes since. So a read that ends early is repeated when that thread has gone on, or has had the
- * time to.
+ * Pending truncates: a file was made shorter, and the kernel goes on with the old size until the thread that asked for
+ * it has gone on. The race: a READ of another thread is answered with fewer bytes, because the file is shorter. If the
+ * kernel has taken in attributes of the file meanwhile, it fills the rest up to the old size with zeros. So a read that
+ * ends early is repeated when the truncating thread has gone on, or has had the time to.
  */
 import { deferred } from "../../lib/deferred.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
@@ -12,10 +12,10 @@ import type { OpenCacheFile } from "./cache-file.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
 import type { LocalFiles } from "./room.ts";
 
-/** Milliseconds from the answer. A thread that has its answer runs within that time, also on a busy machine. */
+/** Milliseconds. A thread that was answered goes on within this time, also on a busy machine. */
 const HEARD_MS = 50;
 
-/** Call it right before the file is cut short, within whileTruncating. */
+/** Call it right before the file is made shorter, within whileTruncating. */
 export function beginTruncate(context: LocalFiles, { pid }: Pick<Caller, "pid">, cacheFile: OpenCacheFile): void {
   const { fileState, fastPath } = context;
   const { promise, resolve } = deferred<void>();
@@ -31,13 +31,13 @@ export function beginTruncate(context: LocalFiles, { pid }: Pick<Caller, "pid">,
   fileState.pendingTruncates.get(cacheFile.lineage)?.end();
   fileState.pendingTruncates.set(cacheFile.lineage, one);
   if (cacheFile.disk.file.descriptor !== undefined) fastPath.revokeReads(cacheFile.disk.file.descriptor);
-  // With its next WRITE the thread shows that it has gone on, so that WRITE must come to us.
+  // With its next WRITE the thread shows that it has gone on, so that WRITE must come to JavaScript.
   revokeWriteLeases(context, cacheFile);
 }
 
 /**
- * `work` may make the file shorter, and the request is answered right after it. Every flow that cuts a file short must
- * do it in here, or readers of the file would wait for ever.
+ * Runs `work`, which may make the file shorter. The request must be answered right after it. Every flow that makes a
+ * file shorter must do so in here, or readers of the file would wait for ever. Rejects as `work` does.
  */
 export async function whileTruncating<T>(
   { fileState, runtime }: Pick<LocalFiles & Host, "fileState" | "runtime">,
@@ -52,7 +52,7 @@ export async function whileTruncating<T>(
   }
 }
 
-/** The thread sends another request, so it has gone on. */
+/** The caller sent a request. If its thread made the file shorter, that thread has gone on. */
 export function threadWentOn(
   { fileState }: Pick<LocalFiles, "fileState">,
   { pid }: Pick<Caller, "pid">,
@@ -63,8 +63,8 @@ export function threadWentOn(
 }
 
 /**
- * Resolves once the thread has gone on or has had the time to. True: there was something to wait for. Rejects with
- * EINTR.
+ * Resolves once the truncating thread has gone on, or has had the time to. True: there was such a thread. Rejects with
+ * EINTR when `signal` aborts.
  */
 export async function untilTruncateKnown(
   { fileState }: Pick<LocalFiles, "fileState">,

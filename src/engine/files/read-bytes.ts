@@ -11,7 +11,10 @@ import { fetchAround, type SequentialReader } from "./readahead.ts";
 import type { LocalFiles } from "./room.ts";
 import { fetchUncached, layOver } from "./uncached-read.ts";
 
-/** Undefined: the caller has its answer. Rejects with an FsError: EINTR, EIO, EACCES, or as fromDisk says. */
+/**
+ * Bytes of [offset, offset + size), fewer at the end of the file. Undefined: the caller has its answer. Rejects with an
+ * FsError: EINTR, EIO, EACCES, or as fromDisk says.
+ */
 export async function readBytes(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   handle: HandleId,
@@ -30,14 +33,17 @@ export async function readBytes(
   if (answerFromFile(context, caller, cacheFile, offset, size)) return undefined;
   const buffer = Buffer.allocUnsafe(size);
   const length = await readFile(cacheFile, buffer, offset);
-  // These bytes just turned out not to be the version's: they are never shown.
+  // The check has just found these bytes wrong: they are never shown.
   if (touchesRange(cacheFile.ranges.missing, offset, end))
     throw new FsError("EIO", "downloaded bytes are not the version's");
   grantRead(context, handle, cacheFile);
   return length === size ? buffer : buffer.subarray(0, length);
 }
 
-/** A read that is short because the file is being truncated must not be shown, so the file is read first. */
+/**
+ * True: the caller was answered straight from the file. Not while a truncate is pending: a read that it made short must
+ * not be shown (pending-truncate.ts).
+ */
 function answerFromFile(
   { fileState }: LocalFiles,
   { answerFrom }: Pick<Caller, "answerFrom">,
@@ -71,7 +77,7 @@ async function isKept(
   }
 }
 
-/** A write into a missing range during this read may show or not, as if it came before or after the read. */
+/** A write into a missing range during this read may or may not show, as if it came before or after the read. */
 async function readUncached(
   context: LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,
@@ -98,9 +104,10 @@ async function readFile(cacheFile: OpenCacheFile, buffer: Uint8Array, offset: nu
 }
 
 /**
- * Undefined: there is nothing of that kind at or after the offset. Missing ranges belong to the origin and count as
- * data. What a program stores in a writable mapping is in the kernel's pages alone. So with a writer, whose handle does
- * not tell whether it maps, nothing counts as a hole. With passthrough the pages are those of the cache file itself.
+ * Undefined: there is nothing of that kind at or after the offset. Missing ranges count as data. Bytes that a program
+ * stores through a writable mapping are in the kernel's pages alone, and a handle does not tell whether it is mapped.
+ * So nothing counts as a hole while there is a writer. With passthrough the pages are those of the cache file itself.
+ * Rejects as fromDisk says.
  */
 export async function seekBytes(
   cacheFile: OpenCacheFile,

@@ -1,7 +1,7 @@
 /**
- * Readahead: how far ahead of a reader bytes are fetched. The window doubles while reading is sequential; else there is
- * hardly any. Behind a seek into the file no more is fetched ahead than about what was read since: a video player that
- * seeks again and again fetches what it plays and about as much once more.
+ * Readahead: fetches bytes ahead of a reader. The window doubles while reading is sequential; else there is hardly any.
+ * After a seek, the bytes fetched ahead are about as many as were read since the seek. So a video player that seeks
+ * again and again fetches about twice the bytes that it plays.
  */
 import { partsWithin } from "../../lib/ranges.ts";
 import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
@@ -11,18 +11,18 @@ import type { LocalFiles } from "./room.ts";
 
 const WINDOW_FIRST = 1024 * 1024;
 const WINDOW_MAX = 8 * 1024 * 1024;
-/** Bytes that are fetched around a read in the middle of the file. */
+/** A read that is not sequential is fetched up to the end of its block of this many bytes. */
 const BLOCK = 64 * 1024;
-/** Windows ahead of the reader; each is a request of its own. */
+/** How many windows are fetched ahead of the reader, each by a request of its own. */
 const AHEAD = 3;
-/** Bytes by which reads of one program may arrive out of order. */
+/** Bytes by which reads of a sequential reader may arrive out of order. */
 const SLACK = 1024 * 1024;
 
-/** The place at which sequential reading of one handle goes on, and how far ahead bytes are fetched. In bytes. */
+/** The position at which sequential reading of one handle goes on, and its window. In bytes. */
 export interface SequentialReader {
   next: number;
   window: number;
-  /** The window doubles when reading gets here. */
+  /** The window doubles when reading gets to this position. */
   growAt: number;
   /** The sequential reading began in the middle of the file. */
   isAfterSeek: boolean;

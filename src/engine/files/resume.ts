@@ -1,6 +1,7 @@
 /**
- * A takeover: cache files that the earlier daemon had open are opened again. Passthrough files stay with the kernel,
- * under the backing id they have. Whatever writers did since the last look counts as written.
+ * A takeover: cache files that the earlier daemon had open are opened again. Passthrough files keep their backing id in
+ * the kernel. A file that writers may have changed since the last look counts as written, unless its hash shows that it
+ * did not change.
  */
 import { formatTime } from "../../lib/time.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
@@ -14,7 +15,10 @@ import type { LocalFiles } from "./room.ts";
 import { setContentDirty } from "./set-dirty.ts";
 import { mtimeOf } from "./times.ts";
 
-/** `handles`: those of the file that the kernel still has. Rejects when the file cannot be had as it was. */
+/**
+ * Opens the file again for `handles`, which the kernel still has. Rejects with ESTALE, EIO or the disk's error when the
+ * file cannot be opened as it was.
+ */
 export async function resumeFile(
   context: Rows & LocalFiles & Uploads & Host,
   lineage: KernelNodeId,
@@ -27,19 +31,22 @@ export async function resumeFile(
   cacheFile.passthrough.backingId = handles.find(({ backing }) => backing > 0)?.backing;
   if (cacheFile.passthrough.backingId !== undefined) cacheFile.passthrough.passthroughWriters = writers;
   try {
-    // A superseded version can no longer be written to. Its handles keep what they read.
+    // The file of a superseded kernel node id can no longer be written to. Its handles go on reading the old bytes.
     const isCurrent = context.metadata.inodes.ofKernelNodeId(lineage)?.lineage === lineage;
     if (writers > 0 && isCurrent)
       await resumeWriting(context, cacheFile, cacheFile.passthrough.backingId !== undefined);
   } catch (error) {
-    // The file would never be closed. The rows still say that it may have been written to, for the next start.
+    // Otherwise the file would never be closed. The rows still say that it has a writer, so the next start looks at it.
     await closeUntaken(context, cacheFile);
     throw error;
   }
   return cacheFile;
 }
 
-/** A file that a passthrough writer has closed and still has mapped. The mapping counts as an open. */
+/**
+ * Opens a file again that a passthrough writer has closed and still has mapped. The mapping counts as an open. Rejects
+ * as resumeFile does.
+ */
 export async function resumeMapped(
   context: Rows & LocalFiles & Uploads & Host,
   lineage: KernelNodeId,
@@ -53,7 +60,7 @@ export async function resumeMapped(
   try {
     await resumeWriting(context, cacheFile, true);
   } catch (error) {
-    // The file would never be closed. The rows still say that it has a writer, so the next start looks at it.
+    // As in resumeFile.
     cacheFile.use.opens -= 1;
     cacheFile.use.writers -= 1;
     if (read === undefined) await closeUntaken(context, cacheFile);
@@ -92,7 +99,7 @@ async function resumeWriting(
   const inode = requireCurrent(context, cacheFile.lineage);
   cacheFile.changes.isContentDirty = isUncut(inode);
   cacheFile.use.keepsTimes = true;
-  // The file got this time when its first writer came. Since then its own time counts.
+  // The file got this mtime when its first writer was admitted. Since then its own mtime counts.
   cacheFile.use.preparedTime = formatTime(mtimeOf(context, inode));
   if (cacheFile.changes.isContentDirty) {
     cacheFile.ranges.isOriginal = false;
@@ -101,7 +108,7 @@ async function resumeWriting(
     cacheFile.changes.firstWriteAt = cacheFile.changes.lastWriteAt;
   }
   if (isPassthrough) {
-    // Its `stat` is taken first, so that a change during the comparison shows later.
+    // admitWriter takes a stat before the comparison, so that write detection finds changes during the comparison.
     await admitWriter(context, cacheFile);
     const now = requireCurrent(context, cacheFile.lineage);
     if (now.content === "open" && (now.hash === null || !(await isStill(context, now, now.hash)))) {

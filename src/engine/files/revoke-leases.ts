@@ -1,6 +1,5 @@
 /**
- * Revokes the write leases that fast-path.ts granted: from here on the next WRITE to this file comes to us and is
- * counted.
+ * Revokes the write leases that fast-path.ts granted: the next WRITE to this file comes to JavaScript and is counted.
  */
 import type { OpenCacheFile } from "./cache-file.ts";
 import type { LocalFiles } from "./room.ts";

@@ -1,4 +1,4 @@
-/** The parts that flows of this room take: those of core/context.ts, and the state that only this room sees. */
+/** The parts that flows of this room take: those of core/context.ts, with the state that only this room sees. */
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Host, Kernel, Remote, Rows, LocalFiles as SharedLocalFiles, Uploads } from "../core/index.ts";
 import type { FirstState, OpenCacheFile } from "./cache-file.ts";

@@ -1,19 +1,19 @@
 /**
- * Hashes a download while it arrives, so that its check is done soon after the last byte and reads nothing again. That
- * is possible as long as the bytes arrive from the beginning of the file on, about in order. A file that was read here
- * and there is hashed as a whole once all of it is here.
+ * The running hash: hashes a download while it arrives, so that its check is done soon after the last byte. That works
+ * as long as the bytes arrive from the beginning of the file on, about in order. A file that was read out of order is
+ * hashed as a whole once all of it is here.
  */
 import type { RunningHash } from "../../lib/files.ts";
 import type { Host } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 
 /**
- * Bytes by which the hash may be behind the bytes that are here without a gap. More than one reader's windows come to,
- * which arrive in any order.
+ * Bytes by which the hash may be behind the bytes that are here without a gap. It is more than the windows of one
+ * reader, which arrive in any order.
  */
 const BEHIND_MAX = 64 * 1024 * 1024;
 
-/** Call it after bytes of the origin have arrived. Nothing that was hashed changes while the file is original. */
+/** Call it after bytes of the origin have arrived. Hashed bytes do not change while the file is original. */
 export function hashArrived({ runtime }: Host, { path, ranges }: OpenCacheFile): void {
   const { isOriginal, originHash, isChecked, originSize } = ranges;
   const here = ranges.missing[0] ?? originSize;
@@ -28,7 +28,7 @@ export function hashArrived({ runtime }: Host, { path, ranges }: OpenCacheFile):
   ranges.running.reached = here;
 }
 
-/** The hash so far, for its last step. Undefined: the file has to be hashed as a whole. */
+/** Takes the running hash, to finish it. Undefined: the file has to be hashed as a whole. */
 export function takeHash(ranges: OpenCacheFile["ranges"]): RunningHash | undefined {
   const { running } = ranges;
   ranges.running = undefined;

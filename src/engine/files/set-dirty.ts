@@ -8,8 +8,8 @@ import { logDirty } from "./dirty-file-log.ts";
 import { leaveOrigin } from "./missing-ranges.ts";
 
 /**
- * Sets the content dirty in the rows, before the first byte changes since the last snapshot or clean state. Counts a
- * change in any case. `at`: the time of the change. Throws ESTALE when the kernel node id is superseded.
+ * Counts a change. Before the first one since the last snapshot or clean state, it sets the content dirty in the rows.
+ * `at`: the time of the change. Throws ESTALE when the kernel node id is superseded.
  */
 export function setContentDirty(
   context: Rows & Uploads & Host,
@@ -48,14 +48,17 @@ export function setContentDirty(
   cacheFile.changes.firstWriteAt ??= cacheFile.changes.lastWriteAt;
 }
 
-/** Power loss may come when only some of the new bytes are on the disk. It must not find the content called durable. */
+/**
+ * Resolves when the row on the disk says that the content is not durable. Otherwise a power loss could come when only
+ * some of the new bytes are on the disk, and the row would call them durable.
+ */
 export async function noLongerDurable(context: Rows, cacheFile: OpenCacheFile): Promise<void> {
   const inode = context.metadata.inodes.get(cacheFile.inode);
   if (inode?.lineage === cacheFile.lineage && inode.synced !== null) {
     context.metadata.inodes.update(inode.id, { synced: 0 });
   }
   await context.syncRows();
-  // A snapshot that ended meanwhile may have called the content durable again.
+  // A snapshot that ended meanwhile may have made the row say "durable" again.
   cacheFile.changes.isDurable = context.metadata.inodes.get(cacheFile.inode)?.synced === 1;
 }
 

@@ -11,7 +11,7 @@ import type { OpenCacheFile } from "./cache-file.ts";
 import { removeSoon } from "./file-removal.ts";
 import type { LocalFiles } from "./room.ts";
 
-/** The bytes of a snapshot, from where they are at this moment. */
+/** Reads the bytes of a snapshot from wherever they are at this moment. Reading fails with the disk's error. */
 export function snapshotSource(context: LocalFiles & Host, snapshot: Snapshot): ContentSource {
   const { paths, runtime, snapshotBytes, disk } = context;
   const bytes = snapshotBytes.get(snapshot.id);
@@ -30,7 +30,7 @@ export function snapshotSource(context: LocalFiles & Host, snapshot: Snapshot): 
   return createFileSource(runtime.files, path, snapshot.size);
 }
 
-/** The bytes went with the state dir. What the path leads to now is another mount's. */
+/** The bytes went with the state dir. Its path may lead to another mount's files now. */
 function goneSource(path: string, size: number): ContentSource {
   return {
     size,
@@ -42,8 +42,8 @@ function goneSource(path: string, size: number): ContentSource {
 }
 
 /**
- * The snapshot was sent, or is not to be sent. If another attempt will still send it (two names of one file), it stays
- * until then.
+ * The snapshot was sent, or is not wanted any more. If another attempt will still send it (for another name of the
+ * file), it stays until then.
  */
 export function dropSnapshot(context: Rows & LocalFiles & Uploads & Host, id: SnapshotId): void {
   const snapshot = context.metadata.snapshots.get(id);
@@ -67,17 +67,17 @@ export function removeSnapshot(context: Rows & LocalFiles & Host, { id, inode, l
 }
 
 /*
- * Bytes of a cache file read by its open descriptor: small files, and all files when the name no longer leads to them
- * (see without-folder.ts). Others are read by name: a worker can do that, and it works after the file is closed.
+ * Reading by the open descriptor: for small files, and for all files when their path no longer leads to them (see
+ * without-folder.ts). Other files are read by path: a worker can do that, also after the file is closed.
  */
 
 const CHUNK = 1024 * 1024;
-/** Bytes. Up to this size, opening a file costs more than hashing it. */
+/** Bytes. For a file up to this size, opening it again would cost more than hashing it. */
 const SMALL = 32 * 1024;
 
 /**
- * SHA-256 and size of a cache file that has no writer and is about `expected` bytes long; of a small one its bytes too.
- * Undefined: a writer came.
+ * SHA-256 (hex) and size in bytes of a cache file without a writer, of about `expected` bytes. For a small file, its
+ * bytes too. Undefined: a writer was admitted meanwhile. Rejects when `signal` aborts, or with the disk's error.
  */
 export async function hashCacheFile(
   context: LocalFiles & Host,
@@ -99,13 +99,13 @@ export async function hashCacheFile(
       const isAll = size === read && size <= SMALL;
       return { hash: hash.digest("hex"), size, ...(isAll ? { bytes: buffer.subarray(0, read) } : {}) };
     }
-    // The file is longer than the rows say, and it is not known how long.
+    // The file is longer than the rows say, by an unknown length.
     if (length < CHUNK) buffer = Buffer.allocUnsafe(CHUNK);
   }
   return undefined;
 }
 
-/** Undefined: the snapshot is read by its name. */
+/** Reads the snapshot by the descriptor of a file that is kept open. Undefined: it has to be read by its path. */
 export function openSource(context: LocalFiles, { lineage, size }: Snapshot): ContentSource | undefined {
   const cacheFile = lineage === null ? undefined : context.cacheFiles.get(lineage);
   return cacheFile === undefined || !context.fileState.keptOpen.has(cacheFile)

@@ -1,7 +1,7 @@
 /**
- * Room on the disk of the state dir. A flow that adds something asks here first, and is told of the workspace's quota
- * too. A full disk is looked at again, and cached files are evicted before a program hears ENOSPC. There is one look at
- * a time, and one now and then when nobody asks: room comes back and folders vanish without a message.
+ * Room on the disk of the state dir and in the workspace. A flow asks here before it adds something. A full disk is
+ * looked at again, and cached files are evicted, before a program gets ENOSPC. There is one look at a time, and also a
+ * regular one, because room comes back and folders vanish without a message.
  */
 import { inStep, type Timer } from "../../lib/runtime.ts";
 import { shareRuns } from "../../lib/shared-run.ts";
@@ -40,7 +40,7 @@ export function createSpace(room: () => Parts): Space {
       disk.commitWorked();
       repeatForgets(context);
     } catch {
-      // The disk has logged why; the next look tries again.
+      // `disk` has logged the error, and the next look tries again.
     }
   }
 
@@ -69,15 +69,15 @@ export function createSpace(room: () => Parts): Space {
   };
 }
 
-/** True: requireRoom has to be asked before something is added. Nearly never so. */
+/** True: requireRoom has to be called before something is added. That is rare. */
 export function isTight({ disk, quota }: Pick<LocalFiles & Remote, "disk" | "quota">): boolean {
   return disk.trouble !== undefined || !disk.hasRows || disk.unsentLimit !== undefined || quota.limit !== undefined;
 }
 
 /**
- * Call it before bytes or a name are added. Rejects with ENOSPC or EDQUOT when there is no room even after another
- * look, with EROFS or EIO when the disk takes no changes. `growth`: bytes by which the files of the workspace grow, at
- * most and exactly.
+ * Call it before bytes or a name are added. `bytes`: added on this disk. `growth`: bytes that the workspace grows by,
+ * at most and exactly. Rejects with ENOSPC (disk, unsent bytes) or EDQUOT (workspace) when there is no room even after
+ * another look, and with EROFS or EIO when the disk takes no changes.
  */
 export async function requireRoom(
   context: Rows & LocalFiles & Remote & Host,
@@ -90,7 +90,7 @@ export async function requireRoom(
   if (growth !== undefined) await quota.require(growth.most, growth.exactly);
 }
 
-/** Summing costs something, so it is done only when what was added since may have reached the limit. */
+/** Summing costs something, so it is done only when the upper bound of unsent bytes exceeds the limit. */
 async function requireUnsent(context: Rows & LocalFiles & Host, limit: number, added: number): Promise<void> {
   const { metadata, cacheFiles, unsent } = context;
   const mostly = unsent.mostly === undefined ? undefined : unsent.mostly + added;
@@ -98,7 +98,7 @@ async function requireUnsent(context: Rows & LocalFiles & Host, limit: number, a
   if (mostly !== undefined && mostly <= limit) return;
   let total = await addUp(context, metadata.nodes.pendingBytes);
   for (const cacheFile of cacheFiles.values()) {
-    // The row is as old as the last flush.
+    // The size in the row is that of the last flush.
     if (cacheFile.mayHaveUnpersistedStat)
       total += (await cacheFile.disk.file.stat()).size - (metadata.inodes.get(cacheFile.inode)?.size ?? 0);
   }

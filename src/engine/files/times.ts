@@ -1,6 +1,6 @@
 /**
- * Times of modification and change, as the rows have them. While a file is open for writing, the cache file has the
- * newer ones.
+ * Times of modification and change, as the rows have them. While a file is open for writing, the times of the cache
+ * file are newer.
  */
 import { clampTime, compareTimes, formatTime, parseTime, type Time, timeFromMilliseconds } from "../../lib/time.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -10,8 +10,8 @@ import type { Rows } from "../core/index.ts";
 const EPOCH: Time = { seconds: 0, nanoseconds: 0 };
 
 /**
- * The content is about to go to another node. A mtime that was only the node's default becomes the content's own,
- * because the other node would have another default. Call it in a transaction.
+ * The content is about to go to another node. If its mtime is only the default of its node, it becomes an attribute of
+ * its own, because the other node has another default. Call it in a transaction.
  */
 export function pinMtime(context: Pick<Rows, "metadata">, inodeId: InodeId): void {
   const inode = context.metadata.inodes.get(inodeId);
@@ -21,8 +21,8 @@ export function pinMtime(context: Pick<Rows, "metadata">, inodeId: InodeId): voi
 }
 
 /**
- * If no program set it, the time at which the gateway changed the node. A time that no disk can hold is shown as the
- * cache file would have it.
+ * The mtime attribute; without one, the time at which the gateway changed the node. A time that no disk can hold is
+ * clamped, as the disk would clamp it.
  */
 export function mtimeOf(context: Pick<Rows, "metadata">, inode: Inode): Time {
   const { mtime } = inode.attributes;
@@ -36,10 +36,12 @@ export function mtimeOf(context: Pick<Rows, "metadata">, inode: Inode): Time {
 }
 
 /**
- * The ctime of an inode whose file has this mtime. If the rows know another mtime (`known`), a write came that changed
- * both times, or a program is setting the mtime to a future time. A time that a program has set is in the rows, and so
- * is when it did. The rows may have a later ctime: another change came after the write (the later ctime stays), or it
- * was written by a clock that was ahead of this one (it does not count).
+ * The ctime of an inode whose file has this mtime. `known`: the mtime in the rows. `present`: the time now.
+ * - The mtimes are equal: the ctime in the rows is right, also after a program has set the mtime.
+ * - They differ: a write changed both times of the file, or a program is setting the mtime to a future time. Then the
+ *   ctime is the mtime, but not later than `present`.
+ * - The rows may have an even later ctime. It stays, because another change came after the write. If it is later than
+ *   `present`, it comes from a clock that was ahead of this one, and does not count.
  */
 export function ctimeOf({ ctime }: Inode, known: Time, mtime: Time, present: Time): Time {
   const changed = parseTime(ctime) ?? EPOCH;

@@ -1,6 +1,6 @@
 /**
- * Uncached reads: missing ranges are fetched for one reader and not kept, while the disk has no room for them. A little
- * more than was asked for stays in memory for the next read.
+ * Uncached reads: while the disk has no room for missing ranges, they are fetched for one reader and not kept. A window
+ * of bytes stays in memory for the next read.
  */
 import { createHash } from "node:crypto";
 import { RemoteError } from "../../client/errors.ts";
@@ -13,20 +13,20 @@ import type { OpenCacheFile, Origin } from "./cache-file.ts";
 import type { LocalFiles } from "./room.ts";
 
 const WINDOW = 1024 * 1024;
-/** Open files that keep a window in memory, at most. */
+/** How many open files keep a window in memory, at most. */
 const WINDOWS_MAX = 16;
 const TRIES = 3;
 const RETRY = { firstMs: 200, maxMs: 400 };
 
-/** Bytes of the origin, with all that is missing of [start, end). */
+/** Bytes of the origin from `start` on. They cover all missing ranges of the read. */
 interface Passing {
   readonly start: number;
   readonly bytes: Uint8Array;
 }
 
 /**
- * The result is to be laid over what is read of the file, with `layOver`; undefined: nothing is missing. Rejects with
- * an FsError, never ENOENT.
+ * Fetches the missing ranges of [start, end). `layOver` puts the result over the bytes that are read from the file.
+ * Undefined: nothing is missing. Rejects with an FsError, never ENOENT.
  */
 export async function fetchUncached(
   context: LocalFiles & Remote & Host,
@@ -57,7 +57,7 @@ export async function fetchUncached(
   return fetched;
 }
 
-/** The file that was not read for longest loses its window and fetches anew. */
+/** Keeps the window for the next read. If there are too many, the file that was not read for longest loses its own. */
 function keep(
   { fileState: { uncachedReaders }, cacheFiles }: LocalFiles,
   cacheFile: OpenCacheFile,
@@ -74,7 +74,10 @@ function keep(
   oldest.disk.uncachedBytes = undefined;
 }
 
-/** `missing`: missing ranges of the file from before it was read into `buffer`, from `offset` on. */
+/**
+ * Copies fetched bytes into the missing ranges of `buffer`, which was read from the file at `offset`. `missing`: the
+ * missing ranges from before that read.
+ */
 export function layOver(missing: Ranges, passing: Passing, buffer: Uint8Array, offset: number): void {
   for (const part of partsWithin(missing, offset, offset + buffer.length)) {
     const from = part.start - passing.start;
@@ -82,7 +85,10 @@ export function layOver(missing: Ranges, passing: Passing, buffer: Uint8Array, o
   }
 }
 
-/** Bytes of one version, for a program that waits: asked again a few times where that may help. Rejects with an FsError. */
+/**
+ * Bytes of one version, for a program that waits. Failures that may pass are retried a few times. Rejects with an
+ * FsError, never ENOENT: EINTR when `signal` aborts, EACCES, EIO.
+ */
 export async function fetchVersionRange(
   context: LocalFiles & Remote & Host,
   of: VersionContent,
@@ -95,13 +101,13 @@ export async function fetchVersionRange(
     } catch (error) {
       if (!(error instanceof FsError)) throw error;
       const { cause, code } = error;
-      // Our own patience aborted the request; the gateway may be back by now.
+      // "aborted": `network.ask` gave up because the gateway was offline, and it may be back by now.
       const isPassing =
         cause instanceof RemoteError &&
         (cause.isTransient || cause.code === "aborted") &&
         tries < TRIES &&
         context.network.isOnline;
-      // The file is there, only its bytes cannot be had.
+      // Never ENOENT: the file exists, and only its bytes cannot be had.
       if (!isPassing || signal.aborted) throw code === "ENOENT" ? new FsError("EIO", error.message, { cause }) : error;
       await sleep(context.runtime, backoff(RETRY, tries), signal);
     }
@@ -109,7 +115,7 @@ export async function fetchVersionRange(
 }
 
 export interface VersionContent extends Origin {
-  /** Of the whole content; null: not known. */
+  /** SHA-256 of the whole content; null: not known. */
   readonly hash: string | null;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Content that is to be sent and cannot be read: part of it is still to be fetched, or the disk fails. It is tried
- * again ever more seldom. Content that the gateway goes on not to have is parked with the reason: a person may know
- * better, and the name can be removed.
+ * Unreadable content: it is to be sent and cannot be read, because missing bytes cannot be fetched or the disk fails.
+ * It is tried again, with ever longer pauses. If the gateway still does not have the missing bytes after several tries,
+ * the row is parked with the reason: a person may have it tried again, or remove the name.
  */
 import { RemoteError } from "../../client/errors.ts";
 import { hasCode } from "../../lib/system-error.ts";
@@ -12,12 +12,12 @@ import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Unreadable } from "./file-state.ts";
 import type { LocalFiles } from "./room.ts";
 
-/** Tries take half a minute at least, because a gateway may for a moment not find what it has. */
+/** These tries take half a minute at least, because a gateway may for a moment not find a version that it has. */
 const GONE_TRIES = 5;
 
 /**
- * `inode`: as it was at the try. Returns how many tries have failed, which says how long the content waits now; 0: it
- * is other content by now; undefined: the row is parked.
+ * The inode is given as it was at the try. Returns how many tries have failed, by which the next pause is chosen; 0:
+ * the inode has other content by now; undefined: the row was parked.
  */
 export function couldNotRead(
   context: Rows & LocalFiles & Uploads & Host,
@@ -26,7 +26,7 @@ export function couldNotRead(
   error: unknown,
 ): number | undefined {
   const { fileState, metadata } = context;
-  // The failure says nothing about content that came in its place meanwhile.
+  // The failure says nothing about content that has taken its place meanwhile.
   if (metadata.inodes.get(id)?.lineage !== lineage) return 0;
   const { tries, why } = noteUnreadable(context, id, lineage, error);
   if (tries < GONE_TRIES || !isGone(error) || metadata.nodes.get(row.id)?.dirtySince == null) return tries;
@@ -35,7 +35,7 @@ export function couldNotRead(
   return undefined;
 }
 
-/** Notes the failure, for those who ask why the content is not sent. */
+/** Notes a failure, so that the queue can say why the content is not sent. */
 export function noteUnreadable(
   context: LocalFiles & Uploads & Host,
   inode: InodeId,
@@ -44,7 +44,7 @@ export function noteUnreadable(
 ): Unreadable {
   const { fileState, log, activity } = context;
   const before = fileState.unreadable.get(lineage)?.tries ?? 0;
-  // A lack of descriptors says nothing about the content and passes in a moment. So the wait does not grow.
+  // A lack of descriptors says nothing about the content and passes soon, so the pause does not grow.
   const tries = hasCode(error, "ENFILE", "EMFILE") ? Math.max(before, 1) : before + 1;
   const why = error instanceof Error ? error.message : String(error);
   const noted = { tries, why };
@@ -54,14 +54,12 @@ export function noteUnreadable(
   return noted;
 }
 
-/** If the gateway does not find the content at this try, it is gone, as far as can be known. */
+/** True: if the gateway does not find the content at this try either, the content counts as gone. */
 export function isLastTry({ fileState }: LocalFiles, lineage: KernelNodeId): boolean {
   return (fileState.unreadable.get(lineage)?.tries ?? 0) + 1 >= GONE_TRIES;
 }
 
-/**
- * Earlier failures of the inode's content do not count any more: the content goes, or a person wants it tried again.
- */
+/** Forgets earlier failures of the inode's content: the content is removed, or a person wants it tried again. */
 export function forgetFailures(
   { fileState, network }: Pick<LocalFiles & Remote, "fileState" | "network">,
   inode: Inode,
@@ -70,7 +68,7 @@ export function forgetFailures(
   if (inode.originVersion !== null) network.forgetReference(inode.originVersion);
 }
 
-/** The gateway answers and refuses. */
+/** True: the gateway answered that it does not have the content, or does not give it. */
 function isGone(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof RemoteError && (cause.code === "notFound" || cause.code === "forbidden");

@@ -1,8 +1,8 @@
 /**
- * Verifies content that grew from a version: the bytes that it still has of the version must be right before the
- * content is sent. A part of a version has no hash, so the whole version is read once into a hash: bytes that are here
- * from the file, and from the gateway only what a program has overwritten or cut off. If the gateway's part is larger
- * than the bytes to verify plus WORTH, nothing is verified.
+ * Verifies changed content: the bytes that it still has of its origin must be right before the content is sent. A part
+ * of a version has no hash, so the whole origin is hashed once. Unverified bytes come from the file, and only the bytes
+ * that a program has overwritten or truncated come from the gateway. If the gateway's part is larger than the
+ * unverified bytes plus WORTH, nothing is verified.
  */
 import { createHash } from "node:crypto";
 import { RemoteError } from "../../client/errors.ts";
@@ -15,11 +15,13 @@ import { lost, markVerified } from "./missing-ranges.ts";
 import type { LocalFiles } from "./room.ts";
 import { isLastTry } from "./unreadable.ts";
 
+/** Bytes. */
 const WORTH = 64 * 1024 * 1024;
 const CHUNK = 256 * 1024;
 
 /**
- * Resolves when all bytes of the origin that are here are right, or cannot be checked. Rejects as requireRange does.
+ * Resolves when the bytes of the origin that are here are known to be right, or cannot be checked. Rejects as
+ * requireRange does.
  */
 export async function verify(
   context: Rows & LocalFiles & Remote & Host,
@@ -30,7 +32,7 @@ export async function verify(
   // Content that came in one piece was checked before it was used.
   if (cacheFile.ranges.isChecked) return markVerified(context, cacheFile);
   const interest = watch(context, cacheFile, signal);
-  // Two at a time could each take for right what the other has found wrong.
+  // Two verifications at a time could each take bytes for right that the other has found wrong.
   if (cacheFile.ranges.verification === undefined || !cacheFile.ranges.downloads.has(cacheFile.ranges.verification))
     cacheFile.ranges.verification = begin(context, cacheFile);
   const download = cacheFile.ranges.verification;
@@ -40,7 +42,7 @@ export async function verify(
       if (interest.isOutOfPatience()) throw new FsError("EIO", "the gateway does not answer");
       await interest.next();
     }
-    // If all was cut off or overwritten meanwhile, the failure does not matter.
+    // If all unverified bytes were truncated or overwritten meanwhile, the failure does not matter.
     if (download.failure !== undefined && cacheFile.ranges.unverified.length > 0) throw readError(download.failure);
   } finally {
     interest.end();
@@ -55,7 +57,7 @@ interface Proof {
 
 function begin(context: Rows & LocalFiles & Remote & Host, cacheFile: OpenCacheFile): Download {
   const proof: Proof = { hash: createHash("sha256"), position: 0 };
-  // This download brings no bytes: no reader waits for it.
+  // This download brings no bytes into the file, so no reader waits for it.
   const nowhere = { start: 0, end: 0, isPrefetch: false };
   return launch(context, cacheFile, nowhere, {
     ask: (download) => goOn(context, cacheFile, download, proof),
@@ -79,13 +81,13 @@ async function goOn(
       expected: cacheFile.ranges.originHash,
       got: hash,
     };
-    // The bytes came damaged, or a crash came in the middle of a write of which the rows know nothing yet.
+    // The bytes arrived damaged, or a crash came in the middle of a write that the rows do not have yet.
     context.log.warn(fields, "what is here of a version is not what that version has, it is fetched again");
     context.fileState.distrusted.add(cacheFile.lineage);
     lost(context, cacheFile, cacheFile.ranges.unverified);
     throw new FsError("EIO", WRONG);
   }
-  // Bytes that came before the first change by a program may not be synced.
+  // Bytes that arrived before the first change by a program may not be synced yet.
   await cacheFile.disk.sync();
   context.runtime.step("prove: synced");
   markVerified(context, cacheFile);
@@ -97,7 +99,7 @@ function isWorthIt({ ranges: { originSize, unverified } }: OpenCacheFile): boole
   return originSize - here <= here + WORTH;
 }
 
-/** False: that version is gone. */
+/** Hashes the whole origin. False: that version is gone. */
 async function readAll(
   context: LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,
@@ -123,8 +125,9 @@ async function readAll(
 }
 
 /**
- * A gateway may for a moment not find what it has. If it goes on listing a version without having it, that must not
- * keep the content from being sent.
+ * True: the version counts as gone. A gateway may for a moment not find a version that it has, so it is asked whether
+ * the version is still listed. At the last try that does not count: a version that is listed for ever and not there
+ * must not keep the content from being sent.
  */
 async function isGone(
   context: LocalFiles & Remote,
@@ -136,8 +139,8 @@ async function isGone(
 }
 
 /**
- * Hashes the next bytes if they are here; true: there were some. A writer to these bytes waits, so they are read as
- * they were or not at all.
+ * Hashes the next bytes if they are here. True: they were here, or must be looked at again. A program's write to these
+ * bytes waits for the lock, so they are hashed as they were before it or not at all.
  */
 async function readHere(cacheFile: OpenCacheFile, proof: Proof, until: number): Promise<boolean> {
   const { position } = proof;
@@ -145,7 +148,7 @@ async function readHere(cacheFile: OpenCacheFile, proof: Proof, until: number): 
   if (part?.start !== position) return false;
   const free = await cacheFile.ranges.lock.hold(position, part.end);
   try {
-    // Overwritten while this waited: the caller looks again.
+    // The bytes were overwritten during the wait: the caller looks again.
     if (!containsRange(cacheFile.ranges.unverified, position, part.end)) return true;
     const buffer = Buffer.allocUnsafe(part.end - position);
     const length = await cacheFile.disk.file.read(buffer, 0, buffer.length, position);
@@ -162,8 +165,8 @@ async function readHere(cacheFile: OpenCacheFile, proof: Proof, until: number): 
 }
 
 /**
- * If the answer has more than was asked for, bytes that are here are skipped in it, up to the last byte that is missing
- * here.
+ * Hashes the next bytes from the gateway. If the answer has more bytes than were asked for, they are used up to the
+ * last byte that is not here; bytes that are here are still taken from the file.
  */
 async function readThere(
   context: LocalFiles & Remote,

@@ -1,7 +1,7 @@
 /**
- * The state dir was removed while the mount runs. Open files still have their bytes, and the database's descriptors
- * still have the rows. So changes in open files are sent from there, and these files stay open until the mount ends.
- * Everything else that was not sent went with the folder.
+ * The state dir was removed while the mount runs. The descriptors of open files still have their bytes, and those of
+ * the database still have the rows. So changes in open files are sent from there, and these files stay open until the
+ * mount ends. All other unsent bytes are lost with the folder.
  */
 import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import { closeCacheFile, persistStat } from "./open-close.ts";
@@ -16,13 +16,13 @@ export function keepOpenForUpload(context: Rows & LocalFiles & Kernel & Uploads 
   for (const cacheFile of changed) {
     cacheFile.use.opens += 1;
     fileState.keptOpen.add(cacheFile);
-    persistStat(context, cacheFile).catch((error: unknown) => log.warn({ err: error }, "a size is not known"));
+    persistStat(context, cacheFile).catch((error: unknown) => log.warn({ err: error }, "a size could not be recorded"));
   }
   if (changed.length > 0)
     log.warn({ files: changed.length }, "open files with changes are sent before they are closed");
 }
 
-/** The mount ends. */
+/** Closes the files that were kept open. For the end of the mount. */
 export async function closeKept(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): Promise<void> {
   for (const cacheFile of context.fileState.keptOpen) await closeCacheFile(context, cacheFile, { write: false });
 }

@@ -1,7 +1,7 @@
 /**
- * Changes bytes of a cache file. The rows say dirty before the first byte changes. Missing ranges that the change
+ * Changes bytes of a cache file. The rows say "dirty" before the first byte changes. Missing ranges that the change
  * overwrites are removed from the rows after the bytes are in the file and before the change is acknowledged. After a
- * crash in between, those ranges are fetched: no program was told that it wrote there.
+ * crash in between, those ranges are fetched: no program was told that its write succeeded.
  */
 import { touchesRange } from "../../lib/ranges.ts";
 import { bytesWritten } from "../../lib/system-error.ts";
@@ -41,7 +41,8 @@ export async function writeBytes(
     const written = await writeAsFits(context, cacheFile, offset, data);
     context.runtime.step("write: bytes in the file");
     overwritten(context, cacheFile, offset, offset + written);
-    // In the same turn: whoever checks after this whether a write is under way sees this one, or revokes the lease.
+    // In the same turn, while the write still counts as in flight: a flow that looks for writes later sees this one, or
+    // revokes the lease.
     grantWrite(context, handle, cacheFile);
     return written;
   });
@@ -63,7 +64,7 @@ async function writeAsFits(
   }
 }
 
-/** Bytes behind the new end are wanted no more; new bytes behind the old end are zeros. Rejects as writeBytes does. */
+/** Sets the size, in bytes. New bytes behind the old end are zeros. Rejects as writeBytes does. */
 export async function truncateBytes(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   caller: Caller,
@@ -75,7 +76,7 @@ export async function truncateBytes(
     if (growth > 0) await requireGrowth(context, cacheFile, growth, size);
   }
   await change(context, cacheFile, size, END, async () => {
-    // A file that gets longer does not end early for any reader.
+    // Only a file that gets shorter may end early for a reader.
     if (size === 0 || size < (await cacheFile.disk.file.stat()).size) beginTruncate(context, caller, cacheFile);
     await cacheFile.disk.file.truncate(size);
     cacheFile.changes.shownSize = "truncated";
@@ -85,8 +86,9 @@ export async function truncateBytes(
 }
 
 /**
- * fallocate(2) with the mode bits of the kernel. Space for missing ranges leaves them missing. Rejects with EOPNOTSUPP
- * for another mode, EINVAL, or as writeBytes does.
+ * fallocate(2) with the mode bits of the kernel. Missing ranges that get space stay missing. Rejects with EOPNOTSUPP
+ * for a mode that is not supported, with EINVAL when `offset` is negative or `length` not positive, or as writeBytes
+ * does.
  */
 export async function allocateBytes(
   context: Rows & LocalFiles & Remote & Uploads & Host,
@@ -110,8 +112,8 @@ export async function allocateBytes(
 }
 
 /**
- * All of it or nothing. A part that a full disk had room for would only take up room, and make the file longer than the
- * rows know.
+ * Allocates all of the range or makes the file no longer. A part for which a full disk had room would only take up
+ * room, and make the file longer than the rows say.
  */
 async function allocateAll(cacheFile: OpenCacheFile, mode: number, offset: number, length: number): Promise<void> {
   const { size } = await cacheFile.disk.file.stat();
@@ -124,8 +126,8 @@ async function allocateAll(cacheFile: OpenCacheFile, mode: number, offset: numbe
 }
 
 /**
- * Asks for room for so many bytes, after which the file ends at `end`, or where it does now. Each name of the file is a
- * file at the gateway.
+ * Asks for room for this many bytes. After the change the file ends at `end`, or where it ends now if that is later.
+ * Each name of the file is a file of its own at the gateway.
  */
 function requireGrowth(
   context: Rows & LocalFiles & Remote & Host,
@@ -151,7 +153,8 @@ async function change<T>(
   try {
     await context.dirtyLog.flush();
     if (cacheFile.changes.isDurable) await noLongerDurable(context, cacheFile);
-    // A download writes only into missing ranges, and a check reads only unverified ones. Elsewhere no lock is needed.
+    // A download writes only into missing ranges, and verification reads only unverified ones. Elsewhere no lock is
+    // needed.
     const isAlone =
       !touchesRange(cacheFile.ranges.missing, start, end) && !touchesRange(cacheFile.ranges.unverified, start, end);
     const free = isAlone ? undefined : await cacheFile.ranges.lock.hold(start, end);

@@ -1,4 +1,4 @@
-/** Write detection: finds out from size and times what passthrough writers did to a file. */
+/** Write detection: finds out by size and times whether passthrough writers changed a file. */
 import { type ElapsedTime, earlierOf, laterOf, plus } from "../../lib/clocks.ts";
 import { type FileStat, isSameStat } from "../../lib/files.ts";
 import { toMilliseconds } from "../../lib/time.ts";
@@ -10,7 +10,7 @@ import { setContentDirty } from "./set-dirty.ts";
 /** Milliseconds. Before Linux 6.13, two changes within one tick of its clock may leave the same times. */
 const TICK_MS = 20;
 
-/** The file as a look found it, and the counters from before the look: a change since then shows in the counters. */
+/** The stat that a look found, and the counters from before the look. A later change shows in the counters. */
 export interface Look {
   readonly stat: FileStat;
   readonly writes: number;
@@ -19,8 +19,9 @@ export interface Look {
 }
 
 /**
- * Counts as written from here on what passthrough writers did since the last look. Resolves to the file as it is then;
- * undefined: nothing was written.
+ * Finds out whether passthrough writers changed the file since the last look, and sets the content dirty if so.
+ * Resolves to the present state of the file; undefined: nothing was written. Rejects with ESTALE, or with errors of the
+ * disk or the rows.
  */
 export async function detectWrites(
   context: Rows & LocalFiles & Uploads & Host,
@@ -33,11 +34,11 @@ export async function detectWrites(
     } = cacheFile;
     if (lastStat === undefined) return undefined;
     const seen = await statFile(context, cacheFile);
-    // Another look came meanwhile, perhaps later than this one, or the last writer has gone.
+    // Another look ended meanwhile, perhaps a later one than this, or the last writer has gone.
     if (cacheFile.passthrough.lastStat !== lastStat) continue;
     if (cacheFile.passthrough.isLastStatExact && isSameStat(lastStat, seen.lastStat)) return undefined;
     setContentDirty(context, cacheFile, writtenAt(context, cacheFile, seen));
-    // Not reached if the rows took no change: then the next look finds the same change.
+    // If the rows took no change, this is not reached, and the next look finds the same change.
     remember(cacheFile, seen);
     await context.dirtyLog.flush();
     return { stat: seen.lastStat, writes: writes + 1, inFlight, timesSet };
@@ -57,8 +58,8 @@ export function remember({ passthrough }: OpenCacheFile, { lastStat, lastStatAt,
 }
 
 /**
- * The time of the last write, from the ctime. The wall clock may be set meanwhile, so the result is kept between the two
- * looks.
+ * The time of the last write, from the ctime. The wall clock may have been set since, so the result is kept between the
+ * times of the two looks.
  */
 function writtenAt({ runtime }: Host, { passthrough: { lastStatAt } }: OpenCacheFile, seen: Seen): ElapsedTime {
   const age = runtime.wallClock() - toMilliseconds(seen.lastStat.ctime);
@@ -66,14 +67,14 @@ function writtenAt({ runtime }: Host, { passthrough: { lastStatAt } }: OpenCache
   return earlierOf(seen.lastStatAt, lastStatAt === undefined ? written : laterOf(lastStatAt, written));
 }
 
-/** Stat of now, for a later comparison. */
+/** The present stat of the file, for a later comparison. */
 export async function statFile(context: LocalFiles & Host, cacheFile: OpenCacheFile): Promise<Seen> {
   const lastStat = await cacheFile.disk.file.stat();
   const lastStatAt = context.runtime.elapsed();
   return { lastStat, lastStatAt, isLastStatExact: isExact(context, lastStat) };
 }
 
-/** Any change after the file had this stat shows in its times. */
+/** True: any change made after this stat shows in the file's times. */
 export function isExact({ runtime, passthrough }: LocalFiles & Host, { mtime }: FileStat): boolean {
   const age = runtime.wallClock() - toMilliseconds(mtime);
   return passthrough.timesAreExact || age >= TICK_MS || age < 0;

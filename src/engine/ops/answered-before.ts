@@ -1,4 +1,4 @@
-/** Answers a resent request that an earlier daemon has carried out. */
+/** Answers a resent request that an earlier daemon carried out. */
 
 import { type Done, FsError, type KeptHandle, type Opened } from "../api/index.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
@@ -30,7 +30,7 @@ export function answeredBefore(
   };
 }
 
-/** The pages that the earlier daemon let the kernel keep are no longer known, so the kernel keeps none. */
+/** It is not known whether the earlier daemon let the kernel keep its pages, so the kernel keeps none. */
 function openedAs({ id, kind, write, backing }: KeptHandle): Opened {
   if (kind === "folder") return { handle: id, keepCache: false };
   return { handle: id, keepCache: false, noFlush: !write, ...(backing === 0 ? {} : { backing }) };

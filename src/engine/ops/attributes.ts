@@ -1,4 +1,4 @@
-/** Attributes that programs set: setattr and extended attributes. */
+/** Attributes that programs set: setattr, and extended attributes. */
 import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow } from "../../contract/attributes.ts";
 import { withoutPrivileges } from "../../lib/set-id-bits.ts";
 import { clampTime, formatTime, type Time } from "../../lib/time.ts";
@@ -23,7 +23,7 @@ export async function setattr(
   try {
     return await setRest(context, caller, lineage, change);
   } catch (error) {
-    // The kernel hears that nothing changed, so it does not know the new size of the file.
+    // The kernel gets an error, so it does not know the new size of the file.
     context.kernel.expireAll();
     throw error;
   }
@@ -41,7 +41,7 @@ async function setRest(
   const inode = context.requirements.inode(lineage);
   const time = context.stats.now();
   const mtime = resolve(change.mtime, time);
-  // While the cache file is open for writing, its own times count: they change first.
+  // While the cache file is open for writing, its own mtime counts, so that changes first.
   if (mtime !== undefined && inode.kind === "file") await context.cacheFiles.setTimes(inode, mtime);
   const set = () => {
     const current = context.requirements.inode(lineage);
@@ -56,8 +56,9 @@ async function setRest(
     });
     if (isChanged) context.queue.setInodeDirty(current.id);
   };
-  // The request names the values that it sets: carried out again, before its program goes on, it leaves the same. With
-  // a size it does not: another file may have taken the place of the truncated one.
+  // A request without a size names all values that it sets. If it is carried out again before its program goes on, the
+  // result is the same, so it needs no entry in the request log. With a size the result may differ: the truncated file
+  // may have been replaced by another one meanwhile.
   if (isOfOpen(change)) context.metadata.changed.ours(() => context.metadata.transaction(set));
   else if (change.size === undefined) context.kernel.byRequest(set, lineage);
   else commitRequest(context, caller, set, { about: () => lineage, by: lineage });
@@ -68,7 +69,10 @@ async function setRest(
   return context.stats.attributed(context.requirements.inode(lineage), lineage);
 }
 
-/** Set-id bits that an open with O_TRUNC removes. The answer to an open shows no mode, so the kernel has to be told. */
+/**
+ * True: the kernel sends this change for an open with O_TRUNC, which removes set-id bits. The answer to an open shows
+ * no mode, so the kernel has to be told.
+ */
 function isOfOpen({ killPrivileges, size, uid, gid }: SetAttributes): boolean {
   return killPrivileges === true && size === undefined && uid === undefined && gid === undefined;
 }
@@ -78,7 +82,7 @@ function resolve(time: Time | "now" | undefined, present: Time): Time | undefine
   return time === "now" ? present : clampTime(time);
 }
 
-/** Returns the same object when nothing changes that the gateway could hold. */
+/** Returns the same object when no attribute changes that the gateway holds. */
 function changedAttributes(
   context: Tree,
   inode: Inode,
@@ -93,7 +97,7 @@ function changedAttributes(
   if (change.mode !== undefined) patch.mode = change.mode & 0o7777;
   const isChown = user !== undefined || group !== undefined;
   const mayDrop = change.killPrivileges === true || (isChown && change.mode === undefined);
-  // On a folder these bits mean something else, and stay.
+  // The set-id bits of a folder mean something else, and stay.
   if (mayDrop && inode.kind !== "folder") {
     const mode = withoutPrivileges(inode.attributes.mode);
     if (mode !== undefined) patch.mode = mode;
@@ -103,9 +107,9 @@ function changedAttributes(
 }
 
 const PREFIX = "user.";
-/** Attributes that describe a node here. They are never sent. */
+/** Attributes in this space describe a node here. They are never sent. */
 const RESERVED = "user.wsfs.";
-/** The kernel's limit. */
+/** The kernel's limit of a name. */
 const NAME_BYTES_MAX = 255;
 
 function isKept(name: string): boolean {
@@ -163,7 +167,7 @@ function changeXattrs(
     const { xattrs: current = {}, ...others } = inode.attributes;
     const xattrs = change(current);
     const attributes = Object.keys(xattrs).length === 0 ? others : { ...others, xattrs };
-    // The gateway would refuse the node for good, with everything else that changed of it.
+    // Otherwise the gateway would refuse this and every other change of the node.
     const bytes = outgrow(inode.attributes, attributes);
     if (bytes !== undefined) throw new FsError("ENOSPC", `${bytes} bytes, more than ${ATTRIBUTES_BYTES_MAX}`);
     context.metadata.inodes.update(inode.id, { attributes, ctime: context.stats.nowText() });
@@ -181,8 +185,8 @@ export async function getxattr(context: Tree, lineage: KernelNodeId, name: strin
 }
 
 /**
- * The names a program can ask for. Others may write any name at the gateway: it stays there, and no program fails over
- * it.
+ * The names that a program can ask for. The gateway may hold other names too. They stay there and are not shown,
+ * because programs would fail over them.
  */
 export async function listxattr(context: Tree, lineage: KernelNodeId): Promise<string[]> {
   return Object.keys(context.requirements.inode(lineage).attributes.xattrs ?? {}).filter(canBeAskedFor);

@@ -26,8 +26,10 @@ const TARGET_BYTES_MAX = 4095;
 const LINKS_MAX = 65_000;
 
 /**
- * Makes the folder completely known, so that the caller can judge the name here, and returns it as it is afterwards: it
- * may have gone during the wait. The caller must judge at once.
+ * Lists the folder completely, so that the caller can find out here whether the name is free. Returns the folder as it
+ * is afterwards. The caller must look for the name before its next await. Rejects with EROFS, ENOSPC, EDQUOT, EINVAL,
+ * ENAMETOOLONG, ESTALE, ENOTDIR, with ENOENT when the folder was removed, or as the listing does. `linked`: the file
+ * that gets a second name.
  */
 async function requireFreeName(
   context: Rows & LocalFiles & Tree & Incoming,
@@ -52,6 +54,7 @@ async function requireFreeName(
   return folder;
 }
 
+/** Throws EINVAL or ENAMETOOLONG when the gateway cannot hold the name. */
 export function checkName(name: string): void {
   const problem = nameProblem(name);
   if (problem === undefined) return;
@@ -74,10 +77,10 @@ function makeInode(context: Rows & Tree, kind: InodeKind, attributes: Attributes
 
 type NewContent = Pick<NewInode, "content" | "hash" | "changes" | "listed">;
 
-/** A folder that the gateway does not know yet holds nothing but what we put there. */
+/** A folder that the gateway does not know yet has no other names than those made here, so it counts as listed. */
 const EMPTY_FOLDER: NewContent = { content: "clean", hash: null, listed: 0 };
 const EMPTY: NewContent = { content: "dirty", hash: EMPTY_HASH };
-/** A passthrough writer may write at any moment, so the rows say that it has. */
+/** A passthrough writer may write at any moment, so the rows say that the content has changed. */
 const WRITTEN: NewContent = { content: "dirty", hash: null, changes: 1 };
 
 async function make(
@@ -118,7 +121,7 @@ export async function create(
   const folder = await requireFreeName(context, caller, parent, name);
   const existing = context.metadata.entries.find(folder.id, name);
   if (existing !== undefined) {
-    // The name was made first by another program or by the gateway.
+    // Another program or the gateway made the name first.
     if (flags.exclusive) throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     const inode = context.metadata.inodes.get(existing.inode);
     if (inode === undefined) throw new FsError("EIO", `entry ${existing.id} without inode`);
@@ -145,7 +148,7 @@ export async function create(
   }
 }
 
-/** For a resent request: the daemon that made the file died before it had opened it. */
+/** For a resent request: the daemon that made the file died before it opened the file. Rejects as `open` does. */
 export async function openMade(
   context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
   caller: Caller,
@@ -156,15 +159,13 @@ export async function openMade(
   try {
     return await shown(context, inode.lineage, await open(context, caller, inode.lineage, flags));
   } catch (error) {
-    // Since the file was made, it was not renamed, nor anything else done with it.
+    // Equal times: nothing was done with the file since it was made, not even a rename.
     if (entry !== undefined && inode.ctime === inode.attributes.btime) unmake(context, caller, { inode, entry });
     throw error;
   }
 }
 
-/**
- * The whole answer. If it fails, the handle is released: a file that its program does not get would never be closed.
- */
+/** The complete answer. If it fails, the handle is released, because the kernel would never close it. */
 async function shown(
   context: LocalFiles & Kernel & Host & Tree,
   lineage: KernelNodeId,
@@ -179,9 +180,10 @@ async function shown(
 }
 
 /**
- * The disk had no room for the cache file, so there must be no such file, unless something was done with it since. The
- * same request, resent to a daemon that takes over, makes it again. A program that was shown the file meanwhile (the
- * request had passed its deadline) has a file that was removed.
+ * Removes the name of a new file that could not be opened, for instance because the disk had no room for the cache
+ * file. If anything was done with the file since, it stays. The request is removed from the request log too: resent to
+ * a daemon that takes over, it makes the file again. If the request had passed its deadline, a program may have found
+ * the file meanwhile: for that program it is a removed file.
  */
 function unmake(
   context: Rows & LocalFiles & Tree,
@@ -196,7 +198,7 @@ function unmake(
     if (inode === undefined || entry === undefined || others.length > 0 || inode.size > 0) return;
     if (context.cacheFiles.has(inode.lineage)) return;
     metadata.writers.end(id);
-    // If the file was renamed meanwhile, it may be all that is left of a file that it replaced.
+    // If the file was renamed meanwhile, it may have replaced another file, and nothing else is left of that.
     if (entry.parent !== made.entry.parent || entry.name !== made.entry.name) return;
     if (!sameAttributes(inode.attributes, made.inode.attributes)) return;
     context.names.remove(entry);
@@ -205,7 +207,7 @@ function unmake(
   });
 }
 
-/** Everything that a node is besides file or folder is in its attributes. */
+/** Throws EPERM when the gateway holds no attributes, which say that a node is something else than a file or folder. */
 function requireAttributes({ client }: Remote, what: string): void {
   if (!client.features.attributes) throw new FsError("EPERM", `the gateway holds no ${what}`);
 }
@@ -268,10 +270,10 @@ export async function link(
 ): Promise<Found> {
   requireAttributes(context, "links");
   const { metadata, client } = context;
-  // The hash of its content tells whether a name still belongs to its file.
+  // The hash of a name's content tells whether the name still belongs to its file.
   if (!client.features.hashes) throw new FsError("EPERM", "the gateway tells no hashes, so holds no links");
-  // A content that comes in by one name is shown by all names. Without versions it would be lost to all of them once
-  // that name's head is gone.
+  // Content that arrives by one name is shown by all names. Where the gateway keeps no versions, all names would lose
+  // missing bytes of it once the head of that one name is replaced.
   if (!client.features.isFull) throw new FsError("EPERM", "the gateway shows only heads, so holds no links");
   await requireFreeName(context, caller, parent, name, lineage);
   const linkIt = () => {
@@ -289,8 +291,8 @@ export async function link(
     context.fileTimes.pinMtime(source.id);
     const linked = metadata.inodes.update(source.id, { linkGroup, ctime: context.stats.nowText() });
     context.names.add(folder.id, name, source.id, "file");
-    // The names from before get their group now. Later links mark only the new name: marking thousands of names for one
-    // more would take ever longer.
+    // With the first link, the earlier name gets the link group too and is set dirty. Later links set only the new name
+    // dirty: to set thousands of names dirty for one more would take ever longer.
     if (source.linkGroup === null) context.queue.setInodeDirty(source.id);
     return linked;
   };

@@ -1,4 +1,4 @@
-/** Waits until the gateway has everything that was changed before now, and says what it cannot have. */
+/** Waits until the gateway has everything that was changed before now, and lists the changes that cannot be sent. */
 import { type ElapsedTime, minus, type RowTime } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { DetachedFileRow } from "../../metadata/detached-files.ts";
@@ -13,21 +13,21 @@ import type { Outgoing, WriteBack } from "../upload/index.ts";
 import { itemOf, pausedKinds } from "./queue-list.ts";
 import { WAIT_LOOK_MS } from "./until-remote.ts";
 
-/** Between two reports of progress, except the last. */
+/** Milliseconds between two reports of progress, except the last. */
 const REPORT_MS = 100;
-/** Rows made due at each look although they could wait longer. */
+/** At most this many rows are made due at once although they could wait longer. */
 const EXPEDITED_ROWS = 500;
 /**
- * A row that is refused again and again would be sent without a pause. So rows are made due ever more seldom while none
- * is done, at least this often.
+ * Milliseconds. A row that is refused again and again would be sent without a pause. So rows are made due ever more
+ * seldom while none is done, with no longer pause than this.
  */
 const EXPEDITE_MAX_MS = 10_000;
-/** With more rows left than this, one look serves everything that arrives until the next. */
+/** With more rows left than this, there is no look at each progress, but only one every WAIT_LOOK_MS. */
 const FEW = 500;
-/** Nothing arrived for so long, and nothing is under way that could: the rest waits for what was refused. */
+/** If nothing was acknowledged or under way for this time, the rest waits for refused changes. */
 const STALLED_MS = 10_000;
 const LEFT_LINES = 20;
-/** After so long without progress the report says what the first row waits for. */
+/** After this time without progress the report says for what the first row waits. */
 const QUIET_MS = 3_000;
 
 export interface DrainOptions {
@@ -40,8 +40,8 @@ export interface DrainOptions {
 }
 
 /**
- * Resolves when everything that was changed before now is at the gateway, when nothing more can go, or when the signal
- * aborts. `left` says what is not there. Failures of the gateway do not make it reject.
+ * Resolves when everything that was changed before now is at the gateway, when no change that is left can be sent, or
+ * when the signal aborts. `left` lists the changes that are not there. Failures of the gateway do not make it reject.
  */
 export async function drain(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
@@ -89,7 +89,7 @@ async function drainAll(
     const { dirty, parked } = metadata.nodes.countDirtyBefore(start);
     const left = dirty - countAfterSnapshot(context, start) + unnamedOf(context, start).length;
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
-    // After a rollback, the contents that the gateway lost are not counted yet.
+    // After a rollback, contents that the gateway lost are not counted as dirty yet.
     const isDone = left === 0 && (settled || !options.settle) && !context.history.isRolledBack();
     if (left !== leftBefore) doneAt = runtime.elapsed();
     if (left !== leftBefore || isUnderWay(context, writeBack)) movedAt = runtime.elapsed();
@@ -136,8 +136,8 @@ async function drainAll(
 }
 
 /**
- * Something is being sent, will be repeated, is being written, or could be sent if the gateway answered. The drain
- * waits for it.
+ * True: something is being sent, will be sent again, is being written, or could be sent if the gateway answered. The
+ * drain waits for it.
  */
 function isUnderWay(context: Rows & LocalFiles & Remote & Outgoing, writeBack: WriteBack): boolean {
   if (writeBack.inFlight().length > 0) return true;
@@ -175,8 +175,8 @@ function line(
 }
 
 /**
- * Counts rows that wait only because of writes after their snapshot in this drain: the snapshot has arrived, and the
- * file is still open for writing.
+ * Counts rows that are dirty only because of writes after the snapshot that this drain took: the gateway has that
+ * snapshot, and the file is still open for writing.
  */
 function countAfterSnapshot(context: Rows & LocalFiles & Sync, start: RowTime): number {
   const { metadata, cacheFiles } = context;
@@ -195,7 +195,7 @@ function isAfterSnapshot(context: Rows & LocalFiles & Sync, row: NodeRow, inode:
   const { metadata, lastSnapshots } = context;
   if (row.dirtySince === null || row.dirtySince > start || row.parked !== null || row.nodeId === null) return false;
   if (metadata.attempts.openOf(row.id) !== undefined) return false;
-  // Without what is new at the gateway: this drain does not send that, but it would hide what is new here.
+  // A remote change would hide the local one in the step, and the drain does not wait for it. So `seen` is left out.
   const step = context.planner.step({ ...row, seen: null });
   if (step.do === "nothing") return true;
   const snapshot = lastSnapshots.get(inode);
@@ -212,7 +212,7 @@ function inodeOf(context: Rows, row: NodeRow) {
 
 /**
  * Takes one snapshot of each file that is open for writing. A file that is being written, or cannot be sent yet, is
- * tried again.
+ * tried again at the next look.
  */
 async function snapshotOpenFiles(
   context: Rows & LocalFiles & Host & Tree & Sync & Outgoing,
@@ -230,12 +230,12 @@ async function snapshotOpenFiles(
       }
       if (isSent(context, inode, start)) done.add(inode);
     } catch (error) {
-      context.log.warn({ err: error, inode }, "of an open file no snapshot could be taken");
+      context.log.warn({ err: error, inode }, "no snapshot of an open file could be taken");
     }
   }
 }
 
-/** The content that the file had when the drain began, or later, is at its nodes or on its way there. */
+/** True: content that the file had when the drain began, or later, is at all its nodes or on its way there. */
 function isSent(
   { metadata, lastSnapshots, nodeRows }: Rows & LocalFiles & Tree,
   inode: InodeId,
@@ -251,14 +251,14 @@ function isSent(
   });
 }
 
-/** Detached files written before the drain began and without a snapshot since. They have no row yet. */
+/** Detached files that were written before the drain began and have no snapshot since. They have no node row yet. */
 function unnamedOf({ metadata }: Rows, start: RowTime): DetachedFileRow[] {
   const isUnsent = ({ inode, dirtySince }: DetachedFileRow) =>
     dirtySince !== null && dirtySince <= start && metadata.inodes.get(inode)?.content === "dirty";
   return metadata.detachedFiles.all().filter(isUnsent);
 }
 
-/** The file waits for nothing but its content. */
+/** True: the file waits for nothing but a snapshot. */
 function wantsSnapshot(context: Rows & Tree & Sync, inode: InodeId): boolean {
   if (context.metadata.detachedFiles.get(inode) !== undefined) return true;
   return context.nodeRows.ofInode(inode).some((row) => {
@@ -267,11 +267,11 @@ function wantsSnapshot(context: Rows & Tree & Sync, inode: InodeId): boolean {
   });
 }
 
-/** The path index and the journal show everything that was acknowledged. A failed question counts as no. */
+/** True: the gateway's path index and journal show every acknowledged change. False also when a question failed. */
 export async function isSettled(context: Rows & Remote & Sync, signal: AbortSignal): Promise<boolean> {
   const { metadata, client, network } = context;
   const { settings } = metadata;
-  // Without positions it is not known what the index shows.
+  // Without positions there is no way to find out.
   if (!client.features.isFull) return true;
   const isTold = () => settings.getNumber("cursor") >= settings.getNumber("written");
   const isIndexed = () => settings.getNumber("indexed") >= settings.getNumber("written");
@@ -304,7 +304,7 @@ function describe(
   return count > lines.length ? [...lines, `and ${count - lines.length} more`] : lines;
 }
 
-/** The first rows changed before the drain began that the gateway does not have: the parked ones, then the oldest. */
+/** The first unsent rows that were changed before the drain began: the parked ones, then the others by age. */
 function unsent(context: Rows & LocalFiles & Sync, start: RowTime): NodeRow[] {
   const { nodes } = context.metadata;
   const isUnsent = (row: NodeRow) => {

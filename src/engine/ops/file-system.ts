@@ -1,4 +1,4 @@
-/** Binds the flows to the interface that the kernel side calls. */
+/** Binds the flows to FileSystem, the interface that the kernel side calls. */
 
 import type { FileSystem } from "../api/index.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
@@ -17,7 +17,7 @@ import * as remove from "./remove.ts";
 import { rename } from "./rename.ts";
 import * as write from "./write.ts";
 
-/** The file system of a mount. Which errno each call rejects with: see api/filesystem.ts and the flow behind it. */
+/** The file system of a mount. The errors of its calls are documented in api/filesystem.ts. */
 export function createFileSystem(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Incoming & Outgoing,
 ): FileSystem {

@@ -1,4 +1,4 @@
-/** The calls of programs, one file each, bound to FileSystem; and what commands ask of the queue. */
+/** The calls of programs, bound to FileSystem; and the commands drain, queue and retry. */
 export { drain } from "./drain.ts";
 export { createFileSystem } from "./file-system.ts";
 export { createTreePrefetch } from "./prefetch-tree.ts";

@@ -30,7 +30,7 @@ export async function lookup(
   }
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   if (inode === undefined) {
-    // A negative entry only while the journal is live: then the kernel is told as soon as the name is there.
+    // The kernel gets a negative entry only while the journal is live: then it is told as soon as the name exists.
     if (context.fresh.isLive() && context.kernel.noteNegative(folder.id, name)) {
       return { lineage: undefined, entryValidMs: context.fresh.validMs() };
     }
@@ -39,7 +39,7 @@ export async function lookup(
   return context.stats.found(inode);
 }
 
-/** A superseded kernel node id still answers, with the size of its old bytes. */
+/** For a superseded kernel node id, the answer has the size of its old bytes. */
 export async function getattr(context: Tree, lineage: KernelNodeId): Promise<Attributed> {
   return context.stats.attributed(context.requirements.inode(lineage), lineage);
 }
@@ -55,8 +55,8 @@ export async function statfs(context: LocalFiles & Remote & Host): Promise<Space
   const { runtime, paths, quota } = context;
   const disk = await runtime.files.space(paths.root);
   const { limit, used } = quota;
-  // With a quota, everything in the workspace counts, sent or not. What is available must also fit on this disk until
-  // it is sent.
+  // With a quota, everything in the workspace counts, sent or not. New bytes must also fit on this disk until they are
+  // sent.
   const room = limit === undefined ? undefined : Math.max(0, limit - used - (await quota.measure()));
   return {
     blockSize: BLOCK,

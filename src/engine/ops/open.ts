@@ -1,4 +1,4 @@
-/** Handles: open, what create opens, release. */
+/** Handles of files: open, the open of create, release. */
 import type { Inode } from "../../metadata/inodes.ts";
 import {
   type Caller,
@@ -31,8 +31,8 @@ export async function open(
 }
 
 /**
- * A superseded or detached file cannot be opened any more: with ESTALE the kernel looks the name up again. Those who
- * have it open go on with it.
+ * Throws ESTALE for a superseded or detached file, which takes no new opens: the kernel then looks the name up again.
+ * Programs that have the file open go on with it.
  */
 export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode, lineage: KernelNodeId): void {
   if (inode.lineage !== lineage || metadata.detachedFiles.get(inode.id) !== undefined) {
@@ -41,10 +41,10 @@ export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode,
 }
 
 /**
- * Runs `then`, which lets a writer in. Where the gateway shows no versions but the head, the whole file is fetched
- * first: missing bytes belong to a version that cannot be read once it is not the head, and unverified ranges would
- * count as missing after a crash. Nothing of the file is evicted before `then` is over. Rejects with ENOSPC when the
- * disk has no room for the file.
+ * Runs `then`, which admits a writer. Where the gateway shows only heads, the whole file is fetched first: missing
+ * bytes belong to a version that cannot be read any more once it is not the head, and unverified ranges would count as
+ * missing after a crash. The file is not evicted before `then` is over. Rejects with ENOSPC when the disk has no room
+ * for the file, as fetchAll does, or as `then` does.
  */
 export async function whenFetched<T>(
   context: LocalFiles & Remote,
@@ -56,14 +56,16 @@ export async function whenFetched<T>(
   const cacheFile = await context.cacheFiles.open(lineage, { write: false });
   try {
     await cacheFile.fetchAll(signal);
-    if (!cacheFile.isKept) throw new FsError("ENOSPC", "the disk has no room for what has to be here");
+    if (!cacheFile.isKept) throw new FsError("ENOSPC", "the disk has no room for the whole file");
     return await then();
   } finally {
     await cacheFile.close({ write: false });
   }
 }
 
-/** The same before a change of names, which looks at the row again afterwards. */
+/**
+ * Fetches the whole file, if the gateway shows only heads. For a change of names, which checks the row again after it.
+ */
 export function fetchWholeFile(
   context: LocalFiles & Remote,
   lineage: KernelNodeId,
@@ -72,13 +74,14 @@ export function fetchWholeFile(
   return whenFetched(context, lineage, signal, async () => {});
 }
 
-/** How often a newer version may come while the one before is fetched. */
+/** How many times a newer version may come while the one before is being fetched. */
 const TRIES = 10;
 
 /**
- * A change of names that gives a content another node. `bring` fetches what has to be here first; `change` makes the
- * change in one transaction. `change` returns undefined when a newer version came meanwhile, whose bytes have to be
- * fetched first. Rejects with EBUSY when that happens again and again, with EINTR when the program is interrupted.
+ * Runs a change of names by which content goes to another node. `bring` fetches the bytes that have to be here first;
+ * `change` makes the change in one transaction. `change` returns undefined when a newer version came meanwhile, whose
+ * bytes have to be fetched first. Rejects with EBUSY when that happens TRIES times, with EINTR when the program is
+ * interrupted, or as `bring` and `change` do.
  */
 export async function whenWhole<T>(
   caller: Caller,
@@ -96,7 +99,7 @@ export async function whenWhole<T>(
   throw new FsError("EBUSY", `${JSON.stringify(name)} changes all the time`);
 }
 
-/** False: the first writes to a new file come through us, and the file is empty until the first one. */
+/** True: a new file that is opened so may be written by passthrough at once. False: its first write comes to us. */
 export function isPassthroughAtOnce({ passthrough, fileState }: LocalFiles, flags: OpenFlags): boolean {
   return passthrough.isOn && !fileState.isUnswept && isWriting(flags);
 }
@@ -104,8 +107,9 @@ export function isPassthroughAtOnce({ passthrough, fileState }: LocalFiles, flag
 const isWriting = ({ write, truncate }: OpenFlags) => write || truncate;
 
 /**
- * For the first open of a new file, within the transaction that makes its inode: stores what the rows have to say
- * before the cache file is made and a writer is let in. True when the cache file has its row.
+ * For the first open of a new file. Call it in the transaction that makes its inode: it makes the row of the cache file
+ * and marks a writer, which must be in the rows before the file is made and the writer is admitted. False: openInode
+ * has to make the row.
  */
 export function prepareOpen(context: Rows & LocalFiles, made: Inode, flags: OpenFlags): boolean {
   const hasRow = context.cacheFiles.rowOfNewFile(made.lineage);
@@ -113,7 +117,7 @@ export function prepareOpen(context: Rows & LocalFiles, made: Inode, flags: Open
   return hasRow;
 }
 
-/** Opens the new file, once that transaction is committed. */
+/** Opens the new file, after that transaction. Rejects as `open` does. */
 export function openCreated(
   context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
   caller: Caller,
@@ -139,7 +143,7 @@ async function openInode(
   let isCounted = false;
   let handle: HandleId;
   try {
-    // A file made for this open is empty. Bytes that others have written to it since came after the truncation.
+    // A file that was made for this open is empty. Other programs may have written to it since: those bytes stay.
     if (flags.truncate && !isNew) await cacheFile.truncate(caller, 0);
     backing = await cacheFile.attach(write);
     isCounted = true;
@@ -152,22 +156,22 @@ async function openInode(
     } as const;
     handle = context.handles.give(caller, cacheFile.lineage, opened);
   } catch (error) {
-    // The kernel hears that the open failed, not that the file was truncated for it.
+    // The kernel gets an error, so it does not know that the file may have been truncated.
     cacheFile.shownUnknown();
     if (isCounted) cacheFile.detach(write);
     await cacheFile.close({ write });
     throw fromDisk(error, `cache file ${cacheFile.lineage} cannot be opened`);
   }
-  // A change that an earlier writer left without a snapshot must not wait until this writer closes.
+  // A change of an earlier writer that has no snapshot yet must not wait until this writer closes.
   if (write) context.snapshots.whenQuiet(cacheFile);
   else siblings.opened(context, cacheFile);
-  // A kernel node id has one content only, so the kernel's pages of it are right, unless downloaded bytes turned out
-  // not to be the version's.
+  // A kernel node id has one content only, so the kernel's pages of it are right, unless downloaded bytes were found
+  // wrong.
   const keepCache = !context.fileState.distrusted.delete(cacheFile.lineage);
   return { handle, keepCache, noFlush: !write, ...(backing === undefined ? {} : { backing }) };
 }
 
-/** Never fails: the program does not wait for the answer. */
+/** RELEASE. Never fails, because the program does not wait for it. */
 export async function release(context: LocalFiles & Kernel & Host, handleId: HandleId): Promise<void> {
   const handle = context.handles.get(handleId);
   context.handles.delete(handleId);
@@ -176,7 +180,7 @@ export async function release(context: LocalFiles & Kernel & Host, handleId: Han
   const { cacheFile, write } = handle;
   const wasPassthrough = write && cacheFile.backingId !== undefined;
   cacheFile.detach(write);
-  // From here on a daemon that takes over finds in the rows a writer without a handle, as after any crash.
+  // From here on, a daemon that takes over finds a writer in the rows without a handle, as after any crash.
   context.handleTable.remove(handleId);
   context.runtime.step("release: not written down any more");
   await (wasPassthrough ? cacheFile.closePassthrough() : cacheFile.close({ write }));
@@ -184,12 +188,14 @@ export async function release(context: LocalFiles & Kernel & Host, handleId: Han
 
 export type FileHandle = Extract<Handle, { kind: "file" }>;
 
+/** The open file behind a handle. Throws EBADF. */
 export function fileOf(context: Pick<Kernel, "handles">, handleId: HandleId): FileHandle {
   const handle = context.handles.get(handleId);
   if (handle?.kind !== "file") throw new FsError("EBADF", `no open file ${handleId}`);
   return handle;
 }
 
+/** The same for a handle that is open for writing. Throws EBADF. */
 export function writableOf(context: Pick<Kernel, "handles">, handleId: HandleId): FileHandle {
   const handle = fileOf(context, handleId);
   if (!handle.write) throw new FsError("EBADF", `handle ${handleId} is not open for writing`);

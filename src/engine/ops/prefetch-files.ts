@@ -1,6 +1,6 @@
 /**
- * Prefetch of small files: when programs open the files of a folder in order, the next ones are fetched before they are
- * opened. It only fetches: what a program opens never waits for this and is not decided here.
+ * Prefetch of small files: when programs open the files of a folder in order, the next files are fetched before they
+ * are opened. No open waits for a prefetch or depends on it.
  */
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
@@ -11,7 +11,7 @@ import { AccessSequences } from "../host/index.ts";
 
 const REACH = { skipped: 8, lookedAt: 32 };
 
-/** A program opened the file to read it. Never fails, because trouble with other files is not the program's. */
+/** A program opened the file for reading. Never throws, because errors of other files do not concern the program. */
 export function opened(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile): void {
   try {
     follow(context, cacheFile);
@@ -24,7 +24,7 @@ function follow(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile
   const { fileSequences } = context.fileState;
   const names = context.metadata.entries.ofInode(cacheFile.inode);
   const [entry] = names;
-  // For a file with several names it is not known by which one it was opened.
+  // It is not known by which of its names a file was opened.
   if (entry === undefined || names.length > 1) return;
   const read = fileSequences.record(entry, !cacheFile.isWhole, REACH);
   if (read === undefined || !mayFetch(context)) return;
@@ -36,14 +36,14 @@ function follow(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile
   });
 }
 
-/** No program asked for a prefetch, so it must take nothing from programs and make none wait. */
+/** No program asked for a prefetch, so it must take no room from programs and make none wait. */
 function mayFetch({ network, disk, metadata, settings, fileState }: Rows & LocalFiles & Remote & Host): boolean {
   if (!network.isOnline || network.pauseMs("getContent") > 0) return false;
   if (disk.trouble !== undefined || !disk.mayKeep || fileState.stopped.signal.aborted) return false;
   return metadata.cacheFiles.totalBytes() + AccessSequences.AHEAD_MAX * SMALL <= settings.cacheLimit;
 }
 
-/** A small file whose content is the gateway's and is not here. */
+/** True: a small clean file whose content is not here. */
 function isWanted(
   { metadata, cacheFiles }: Rows & LocalFiles,
   { kind, content, size, lineage, originVersion }: Inode,
@@ -52,7 +52,7 @@ function isWanted(
   return !cacheFiles.has(lineage) && !isWhole(metadata.cacheFiles.get(lineage));
 }
 
-/** Fetches the file as if a program read it. If that fails, the program that opens it fetches again. */
+/** Fetches the file as if a program read it. If that fails, a program that opens it will fetch it. */
 async function fetchWhole(context: LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
   const { signal } = context.fileState.stopped;
   try {

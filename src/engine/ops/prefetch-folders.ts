@@ -1,7 +1,6 @@
 /**
- * Prefetch of listings: when programs look into the subfolders of a folder in order (find, ls -R, du), the next ones
- * are listed before they are asked for. It only lists: what a program looks into never waits for this and is not
- * decided here.
+ * Prefetch of listings: when programs look into the subfolders of a folder in order (find, ls -R, du), the next
+ * subfolders are listed before a program asks for them. No call waits for a prefetch or depends on it.
  */
 import { unlessAborted } from "../../lib/single-flight.ts";
 import type { EntryId, InodeId } from "../../metadata/ids.ts";
@@ -12,17 +11,17 @@ import { AccessSequences } from "../host/index.ts";
 import type { Incoming } from "../remote/index.ts";
 import type { Tree } from "../tree/index.ts";
 
-/** Files are skipped. */
+/** It has to reach over the files that lie between the subfolders. */
 const REACH = { skipped: 100, lookedAt: 200 };
 /**
- * One page of a list at the gateway. Neighbouring folders are alike, so after a larger one no list is prefetched that
- * perhaps no program wants.
+ * Names in one page of a list. Neighbouring folders are alike, so after a larger folder there is no prefetch: it would
+ * take many pages, and perhaps no program wants them.
  */
 const LARGE = 1000;
 
 /**
- * A program looks into the folder. Resolves when every name is known. Rejects like Listings.complete: EINTR when the
- * signal aborts, which does not stop the list for others.
+ * A program looks into the folder. Resolves when all its names are known. Rejects as `folders.complete` does: with
+ * EINTR when the signal aborts, which does not stop the list for others.
  */
 export async function prefetchFolders(
   context: Rows & LocalFiles & Remote & Host & Tree & Incoming,
@@ -35,7 +34,7 @@ export async function prefetchFolders(
   await done;
 }
 
-/** Never fails, because trouble with other folders is not the program's. */
+/** Never throws, because errors of other folders do not concern the program. */
 function lookAhead(
   context: Rows & LocalFiles & Remote & Host & Tree & Incoming,
   folder: InodeId,
@@ -59,7 +58,7 @@ function follow(
   const before = directorySequences.lastIn(entry.parent);
   const read = directorySequences.record(entry, isMissing, REACH);
   if (read === undefined || before === undefined || !mayList(context) || isLarge(context, before)) return;
-  // However many programs go through folders, some connections stay free for those who wait.
+  // However many programs go through folders, some connections stay free for requests that programs wait for.
   if (context.listingPrefetches.size >= AccessSequences.AHEAD_MAX) return;
   directorySequences.fetchNext(entry.parent, read, REACH, ({ inode }) => {
     const next = metadata.inodes.get(inode);
@@ -71,8 +70,8 @@ function follow(
 }
 
 /**
- * If this fails, the program that looks into the folder lists it again. `wantsAll` says after each page of a large
- * folder whether to go on; by default the first page is all.
+ * Lists the folder. Never rejects: if it fails, a program that looks into the folder will list it. `wantsAll` is asked
+ * after each page of a large folder whether to go on; by default the list ends after the first page.
  */
 export async function listAhead(
   context: LocalFiles & Host & Incoming,
@@ -89,8 +88,8 @@ export async function listAhead(
 }
 
 /**
- * No program asked for a prefetch. So there is none where its list would be old by the time a program wants it, where
- * its rows could not be stored, or where the gateway asked for a pause.
+ * No program asked for a prefetch. So there is none where a list would be old by the time a program wants it (plain
+ * gateways), where its rows could not be stored, or where the gateway is offline or asked for a pause.
  */
 export function mayList({ network, disk, client, fileState }: LocalFiles & Remote): boolean {
   if (!network.isOnline || network.pauseMs("listNodes") > 0 || disk.trouble !== undefined) return false;

@@ -1,11 +1,11 @@
 /**
- * Prefetch of the whole tree: the names of the workspace are read in the background, so that find, git status and new
- * files find every folder known, also while the gateway does not answer. Whole subtrees are read from one stream each;
- * where the gateway has none, a few folders are listed at a time. The subfolders of what programs looked into last come
- * first, one by one. The journal keeps known folders true, so each folder is listed once.
+ * Prefetch of the whole tree: the names of the workspace are read in the background. So every folder is known to find,
+ * git status and the creation of files, also while the gateway does not answer. Whole subtrees are read from one stream
+ * each. Where the gateway has no streams, a few folders are listed at a time. The subfolders of folders that programs
+ * looked into last come first, one by one. The journal keeps known folders up to date, so each folder is listed once.
  *
- * It only lists, by the flow that programs wait for, so what a program looks into joins the list that is under way. A crash
- * loses nothing: a folder whose list did not end is still unknown.
+ * The lists are made by the flow that programs wait for, so a program that looks into a folder joins the list that is
+ * under way. A crash loses nothing: a folder whose list did not end is still unknown.
  */
 import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
@@ -17,35 +17,35 @@ import type { Incoming } from "../remote/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { listAhead, mayList } from "./prefetch-folders.ts";
 
-/** Folders listed at a time. */
+/** How many folders are listed at a time. */
 const AT_ONCE = 3;
-/** Names are counted, and visits looked at, again after so many folders: a count reads an index. */
+/** After this many folders, names are counted and visits are looked at again: a count reads an index. */
 const COUNT_EVERY = 50;
-/** After so many refusals the gateway has no streams. */
+/** After this many refusals in a row, the gateway counts as one without streams. */
 const REFUSALS_MAX = 2;
-/** A stream rests after this long, for as long as it took. */
+/** After this time a stream rests for as long as it took. */
 const STRETCH_MS = 50;
-/** A visited folder is looked through for unknown subfolders as far as this. */
+/** How many names of a visited folder are looked through for unknown subfolders. */
 const LOOKED_AT = 200;
-/** Folders that could not be listed, or are new, are looked for again after this. */
+/** The pause until the next scan for folders that are new or could not be listed. */
 const REST_MS = 30_000;
-/** After a list that failed: what is wrong with one folder is often wrong with all, such as a login that has ended. */
+/** The pause after a list that failed: often the cause concerns all folders, such as a login that has ended. */
 const FAILED_MS = 5_000;
 
 export interface TreePrefetch {
-  /** Ends once it is stopped. */
+  /** Resolves after `stop`, when all lists have ended. */
   run(): Promise<void>;
   stop(): void;
-  /** Of folders that are not known yet: whether there are none, or they are read ahead. */
+  /** What happens to the names that are not known yet; see EngineStatus.names. */
   rest(): EngineStatus["names"]["rest"];
 }
 
 export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & Tree & Incoming): TreePrefetch {
   const { metadata, client, runtime, settings, polled } = context;
   const stopped = new AbortController();
-  /** The scan by inode has come to this folder. */
+  /** The folder at which the scan by inode id has arrived. */
   let upTo: After<InodeId> = 0;
-  /** Visits until then were looked at. Undefined: none was. */
+  /** Visits up to this time were looked at. Undefined: none was. */
   let visitsUpTo: ElapsedTime | undefined;
   /** Subfolders of visited folders, the next one last. */
   const preferred: InodeId[] = [];
@@ -53,7 +53,7 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
   const lists = new Map<InodeId, Promise<void>>();
   let tries = 0;
   let isAtLimit = false;
-  /** How many streams in a row the gateway refused. One may be that of a folder that is gone there. */
+  /** How many streams in a row the gateway refused. A single refusal may be for a folder that is gone there. */
   let refusals = 0;
 
   function hasRoom(): boolean {
@@ -103,8 +103,8 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
   }
 
   /**
-   * The topmost folder below which nothing is known: up from a folder while all its neighbours are unknown too. So what
-   * one stream has told is not told again by the next.
+   * The topmost folder above this one below which nothing is known: the search goes up while all neighbouring folders
+   * are unknown too. So the next stream does not read again what an earlier one has read.
    */
   function topOf(folder: InodeId): InodeId {
     for (let top = folder; ; ) {
@@ -117,7 +117,10 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
     }
   }
 
-  /** Reads all below `top`, where the unknown folder is. What programs look into meanwhile comes in between. */
+  /**
+   * Reads everything below `top`, and `folder`, which is in it, if there are no streams. Subfolders of folders that
+   * programs look into meanwhile come in between.
+   */
   async function stream(top: InodeId, folder: InodeId): Promise<void> {
     let begun = runtime.elapsed();
     let folders = 0;

@@ -1,4 +1,4 @@
-/** Lists the changes that wait to be sent, row by row, with the reason in words for people. Only reads. */
+/** Lists the changes that wait to be sent, row by row, with the reason in words for people. Changes nothing. */
 import { minus, type RowTime } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
@@ -11,13 +11,13 @@ import { QUARANTINE_REASON, type Step, type Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import type { Outgoing, WriteBack } from "../upload/index.ts";
 
-/** How many rows are looked at in one go, and about how long that may take. */
+/** How many rows a slice has at most, and about how long it may take. */
 const SLICE = 40;
 const SLICE_MS = 3;
-/** More folders than this above each other are taken for a cycle in what the gateway tells. */
+/** A path with more folders than this is taken for a cycle in the gateway's answers. */
 const DEPTH_MAX = 1000;
 
-/** The path in the mount. Of a deletion: where the node was, or where an abandoned request would have created it. */
+/** The path in the mount. For a deletion: where the node was, or where an abandoned request would have created it. */
 export function pathOfEntry(context: Pick<Rows & Tree, "metadata" | "nodeRows">, row: NodeRow): string {
   const { entries } = context.metadata;
   const entry = row.entry === null ? undefined : entries.get(row.entry);
@@ -59,8 +59,8 @@ function join(folder: string, name: string): string {
 }
 
 /**
- * First the changes that are being sent, then the refused ones, then the rest, oldest first. They come in slices, each
- * of them short; other work runs in between.
+ * Lists at most `limit` changes: first those being sent, then the parked ones, then the others by age. They come in
+ * short slices, with other work in between.
  */
 export async function* listQueue(
   context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
@@ -84,7 +84,7 @@ export async function* listQueue(
   }
 }
 
-/** Slices of as many rows as are looked at in a few milliseconds. Other work runs in between. */
+/** Slices of rows whose work takes a few milliseconds each, with other work in between. */
 export async function* inSlices(
   { runtime }: Pick<Host, "runtime">,
   list: (limit: number, after?: NodeRow) => NodeRow[],
@@ -102,7 +102,7 @@ export async function* inSlices(
   }
 }
 
-/** `sent`: bytes handed to the network, of a row that is in flight. */
+/** The queue item of a row. `sent`: bytes handed to the network; undefined: the row is not in flight. */
 export function itemOf(
   context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,
   row: NodeRow,
@@ -138,11 +138,11 @@ interface State {
 const WAITING: Readonly<Record<Exclude<Extract<Step, { do: "wait" }>["for"], "scope">, string>> = {
   answer: "an earlier request may still arrive",
   parent: "its folder has to be sent first",
-  children: "what is in it has to go first",
-  name: "another one has to leave the name first",
-  names: "whoever changed its other names brings them together",
+  children: "the files and folders in it have to go first",
+  name: "another file or folder has to leave the name first",
+  names: "the mount that changed its other names brings them together",
   writer: "still being written",
-  look: "a program has it open for writing: whether it has written is looked at",
+  look: "a program has it open for writing: it is checked for changes",
   quota: "the workspace is over quota",
   reference: "its content is still needed by another one",
 };
@@ -208,7 +208,7 @@ function unreadableWhy(context: Rows & LocalFiles, row: NodeRow): string | undef
   return `its content could not be read ${unreadable.tries} times: ${unreadable.why}`;
 }
 
-/** The missing scopes, however that is known, and what the gateway said of them. */
+/** The scopes that the token lacks, and the gateway's words about them. */
 function whatIsLacking({ network }: Remote, row: NodeRow): string {
   const kind = row.entry === null ? "delete" : row.nodeId === null ? "upload" : "patch";
   const missing = scopesOf(kind).filter((scope) => !network.may(scope));
@@ -239,7 +239,7 @@ function whatOf(context: Rows, row: NodeRow, request: Request | undefined): Queu
   return bytesOf(context, row) > 0 || isAnothers(context, row) ? "version" : "attributes";
 }
 
-/** The content is that of another node, so the gateway has it. */
+/** True: the content is that of another node, so the gateway has it. */
 function isAnothers(context: Rows, row: NodeRow): boolean {
   const inode = inodeOf(context, row);
   if (inode?.kind !== "file" || inode.content !== "clean" || inode.originVersion === row.base?.head) return false;
@@ -253,7 +253,7 @@ function bytesOf(context: Rows, row: NodeRow): number {
   return inode.hash !== null && inode.hash === row.base?.hash ? 0 : inode.size;
 }
 
-/** The state dir was removed while it was in use, and no handle has the file open. */
+/** True: the unsent bytes went with the state dir, because the file is not open. */
 function isLost(context: Rows & LocalFiles, row: NodeRow): boolean {
   const inode = inodeOf(context, row);
   if (context.disk.trouble !== "gone" || inode === undefined || bytesOf(context, row) === 0) return false;
@@ -270,7 +270,7 @@ function inodeOf({ metadata }: Rows, row: NodeRow) {
   return entry === undefined ? undefined : metadata.inodes.get(entry.inode);
 }
 
-/** Why kinds of requests are not sent: the token lacks a scope, or the workspace lacks room. One line each. */
+/** The kinds of changes that are not sent, one line each: the token lacks a scope, or the workspace has no room. */
 export function pausedKinds({ network, readOnly, quota }: Remote): string[] {
   if (readOnly.why !== undefined) return [];
   const excess = quota.excess();

@@ -4,8 +4,8 @@ import type { Kernel } from "../core/index.ts";
 import { fileOf } from "./open.ts";
 
 /**
- * How often a read is repeated while the file is truncated. A file that is truncated again and again must not keep its
- * reader for ever.
+ * How many times a read is repeated because the file was being truncated (files/pending-truncate.ts). A file that is
+ * truncated again and again must not keep its reader for ever.
  */
 const TRUNCATIONS = 4;
 /** The result for a caller that has its answer already. */

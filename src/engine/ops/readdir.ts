@@ -38,7 +38,7 @@ export async function readdir(
   context.folders.visit(known.id);
   if (cookie === 0 || known.listed === null) await prefetchFolders(context, known.id, caller.signal);
 
-  // From the start: the folder as it is now. A program may also go on in this handle where another handle was.
+  // A listing from the start shows the folder as it is now. A program may also begin with a cookie of another handle.
   if (handle.pass === undefined || cookie === 0) {
     endPass(context, handle);
     handle.pass = metadata.entries.beginPass(known.id);

@@ -1,5 +1,5 @@
 /**
- * Names that go: unlink and rmdir, each one commit. The inode behind a name goes later, in another commit, once the
+ * Removes names: unlink and rmdir, one commit each. The inode behind a name goes later, in another commit, once the
  * kernel forgets it (files/orphans.ts): until then programs may have it open.
  */
 import type { Entry } from "../../metadata/entries.ts";
@@ -10,7 +10,7 @@ import type { Incoming } from "../remote/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { commitRequest } from "./request-log.ts";
 
-/** The entry, or ENOENT. A folder that is not completely known is listed first. */
+/** The entry and its inode; throws ENOENT. A folder that is not completely known is listed first. */
 export async function requireEntry(
   context: Rows & Tree & Incoming,
   caller: Caller,
@@ -24,7 +24,7 @@ export async function requireEntry(
   return entryAt(context, parent, name);
 }
 
-/** The entry as it is now, or ENOENT. */
+/** The entry and its inode as they are now; throws ENOENT. */
 export function entryAt(context: Rows & Tree, parent: KernelNodeId, name: string): { entry: Entry; inode: Inode } {
   const entry = context.metadata.entries.find(context.requirements.folder(parent).id, name);
   const inode = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
@@ -78,11 +78,12 @@ export async function rmdir(
   context.runtime.step("rmdir: gone");
 }
 
-/** Lists the folder completely, so that "empty" can be judged here. */
+/** Lists the folder completely, so that it is known here whether it is empty. */
 export async function requireKnown(context: Incoming, caller: Caller, folder: Inode): Promise<void> {
   if (folder.listed === null) await context.folders.complete(folder.id, caller.signal);
 }
 
+/** Throws ENOTDIR or ENOTEMPTY. */
 export function requireEmptyFolder(context: Rows & Tree, inode: Inode): void {
   if (inode.kind !== "folder") throw new FsError("ENOTDIR", "not a folder");
   if (!context.metadata.entries.isEmpty(inode.id)) throw new FsError("ENOTEMPTY", "the folder is not empty");

@@ -1,4 +1,4 @@
-/** rename(2): moves, replaces, exchanges. What happens to the nodes is decided in tree/names.ts. */
+/** rename(2): moves, replaces, exchanges. The change of the nodes is decided in tree/names.ts. */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Caller, FsError, fromDisk, type KernelNodeId } from "../api/index.ts";
@@ -36,8 +36,8 @@ export async function rename(
 }
 
 /**
- * Nothing waits here: everything is read again and changed in one transaction. Returns the inodes whose names changed.
- * Undefined: a newer version came since, whose bytes have to be fetched first.
+ * Reads everything again and makes the change, in one transaction and without a wait. Returns the inodes whose names
+ * changed. Undefined: a newer version came meanwhile, whose bytes have to be fetched first.
  */
 function renameNow(
   context: Rows & Kernel & Remote & Host & Tree,
@@ -97,9 +97,9 @@ async function requireTargetKnown(context: Rows & Tree & Incoming, caller: Calle
 }
 
 /**
- * A content that gets another node is sent to that node. Where the gateway shows only heads, missing bytes have to be
- * fetched before: once somebody has replaced that head, or the node that the content left is deleted, nobody can read
- * them.
+ * Content that goes to another node is sent to that node. Where the gateway shows only heads, missing bytes have to be
+ * fetched before. They cannot be read any more once the head of the node that the content left is replaced, or that
+ * node is deleted.
  */
 async function bringReplacementWhole(
   context: Rows & LocalFiles & Remote & Tree,
@@ -122,8 +122,8 @@ function inodeAt(context: Rows & Tree, { parent, name }: Place): Inode | undefin
 }
 
 /**
- * A program was told that the target survives power loss (fsync), and the gateway does not have it yet. If the new name
- * reached the disk before the new bytes, power loss would leave neither the old nor the new content.
+ * Makes the source durable if it would replace a target that a program has made durable (fsync). Otherwise the new name
+ * could reach the disk before the new bytes, and power loss would leave neither the old nor the new content.
  */
 async function makeReplacementSafe(context: Rows & LocalFiles & Tree, from: Place, to: Place): Promise<void> {
   const source = entryAt(context, from.parent, from.name).inode;

@@ -1,8 +1,8 @@
 /**
- * A change that a program asked for. The transaction of its effect also stores that its request is done
- * (metadata/request-log.ts), so that it is not done twice when the kernel resends it to a daemon that takes over. A
- * bare WRITE, and other changes of bytes at places that the request names, needs none of that: done again before its
- * program goes on, it leaves the same bytes.
+ * Commits a change that a program asked for. The same transaction writes the request to the request log
+ * (metadata/request-log.ts), so that it is not carried out twice when the kernel resends it to a daemon that takes
+ * over. A WRITE, or another change of bytes at a place that the request names, needs no entry there: carried out again
+ * before its program goes on, it leaves the same bytes.
  */
 
 import type { Caller, KernelNodeId } from "../api/index.ts";
@@ -11,14 +11,15 @@ import type { Host, Kernel, Rows } from "../core/index.ts";
 /** Options of `commitRequest`. */
 export interface CommitOptions<T> {
   /**
-   * The kernel node id that the answer shows, by default none ("nothing"). Undefined: this was only a part of the
-   * change, and the request will be tried again.
+   * The kernel node id that the answer shows; by default "nothing". Undefined: the change was not made, and the request
+   * will be tried again, so it does not count as carried out.
    */
   readonly about?: (result: T) => KernelNodeId | "nothing" | undefined;
-  /** The kernel node id whose attributes the change is about. */
+  /** The kernel node id whose attributes the request changes. */
   readonly by?: KernelNodeId;
 }
 
+/** Returns the result of `change`, and throws its error. */
 export function commitRequest<T>(
   context: Pick<Rows & Kernel & Host, "metadata" | "runtime" | "kernel">,
   caller: Caller,

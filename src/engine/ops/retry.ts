@@ -1,4 +1,4 @@
-/** A person wants what was refused, failed or waits to be tried now. */
+/** Retry: a person wants parked, failed and waiting changes to be tried now. */
 import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { RetryResult } from "../api/index.ts";
@@ -8,7 +8,7 @@ import type { Tree } from "../tree/index.ts";
 import type { Outgoing } from "../upload/index.ts";
 import { inSlices, pathOfEntry } from "./queue-list.ts";
 
-/** Retries everything, or the rows at these paths ("/a/b") and below, even where the gateway has asked for a pause. */
+/** Makes all rows due, or those at these paths ("/a/b") and below, also when the gateway has asked for a pause. */
 export async function retryNow(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
   paths?: readonly string[],
@@ -27,7 +27,7 @@ export async function retryNow(
       for (const row of chosen) {
         letGo(context, row);
         metadata.nodes.update(row.id, { parked: null, due: now });
-        // Of two nodes that are exchanged, one has the request.
+        // Of two exchange partners, only one has the request.
         for (const node of [row.id, context.planner.exchangeOf(row)?.node]) {
           if (node !== undefined) metadata.attempts.expediteAttemptsOf(node, now);
         }
@@ -45,7 +45,7 @@ export async function retryNow(
   };
 }
 
-/** Quarantined content may be sent as it is, and earlier failures count no more. */
+/** Releases quarantined content, which may then be sent as it is, and forgets earlier failures. */
 function letGo(context: Rows & LocalFiles, row: NodeRow): void {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);

@@ -1,6 +1,6 @@
 /**
- * `durability remote`: close and fsync wait until the gateway has the content. If it does not get it, they fail with
- * the reason.
+ * Durability "remote": close and fsync wait until the gateway has the content. If it does not get the content, they
+ * fail with the reason.
  */
 import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
@@ -15,18 +15,22 @@ import type { Tree } from "../tree/index.ts";
 import type { Outgoing } from "../upload/index.ts";
 import { itemOf } from "./queue-list.ts";
 
-/** Between two looks, when a snapshot met a write or when nothing announces what is waited for. */
+/** Milliseconds between two looks, when a snapshot met a write, or when no progress is announced. */
 export const WAIT_LOOK_MS = 250;
 /**
- * Nothing of the file is being sent for so long: what it waits for may never come (say, its folder is refused). The
- * call fails, and the file is sent when it can be.
+ * After this time without a request of the file, the call fails. The file may wait for ever, for instance for a folder
+ * that the gateway refused. It is still sent when that is possible.
  */
 const STANDSTILL_MS = 60_000;
 
 /**
- * Resolves when the gateway has what was written before the call, also while the file stays open. Rejects with an
- * FsError: EINTR when interrupted; EACCES, EROFS or EDQUOT as the reason says; EIO when the gateway is silent or the
- * content fails or stands still.
+ * Resolves when the gateway has all bytes that were written before the call, also while the file stays open. Rejects
+ * with an FsError:
+ * - EINTR: `signal` aborted;
+ * - EACCES: a login or scope is lacking, or the gateway forbids it; EROFS: nothing may be changed;
+ * - EDQUOT: the workspace is full, or the content is too large for the gateway;
+ * - EIO: the gateway does not answer, the request failed several times, or nothing was sent for STANDSTILL_MS;
+ * - else as fromDisk says: the content could not be read.
  */
 export async function untilGatewayHas(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
@@ -69,7 +73,7 @@ async function untilItHas(
     }
     const isBusy = (await snapshot(context, inode, signal)) === "busy";
     if (!isBusy && expedited !== inode.changes) {
-      // Once for each change: a refusal or a failed try sets its own time for the next one.
+      // Once for each change: after a refusal or failure, the row has its own time for the next try.
       expedited = inode.changes;
       context.queue.enqueueInode(inodeId);
     }
@@ -88,12 +92,13 @@ async function untilItHas(
   }
 }
 
-/** The gateway acknowledged the newest content. Names and attributes on their way do not matter here. */
+/** True: the gateway acknowledged the newest content. Unsent names and attributes do not matter here. */
 function hasContent(inode: Inode, row: NodeRow): boolean {
   if (row.base === null) return false;
   return inode.content !== "dirty" || (inode.hash !== null && inode.hash === row.base.hash);
 }
 
+/** Throws the error of the call if the content cannot be sent. */
 function refuse(context: Rows & Remote & Sync & Outgoing, rows: NodeRow[]): void {
   const { network, metadata, quota } = context;
   const login = context.pauses.loginNeeded();
@@ -114,7 +119,7 @@ function reasons(context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outg
   return rows.map((row) => itemOf(context, row, undefined).why).join("; ");
 }
 
-/** The errno for a refusal, which is kept in the gateway's words. */
+/** The errno for a parked row, by the gateway's words. */
 function parkedCode(reason: string): "EDQUOT" | "EACCES" | "EIO" {
   if (/quota|too large|\b413\b|\b507\b/i.test(reason)) return "EDQUOT";
   return /forbidden|\b403\b/i.test(reason) ? "EACCES" : "EIO";

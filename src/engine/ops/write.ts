@@ -9,7 +9,10 @@ import type { Outgoing } from "../upload/index.ts";
 import { fileOf, requireShown, whenFetched, writableOf } from "./open.ts";
 import { untilGatewayHas } from "./until-remote.ts";
 
-/** Returns how many bytes fitted. `offset` is right for a file opened to append too: the kernel gives it. */
+/**
+ * Resolves to how many bytes were written; fewer than all when the disk became full. For a file opened to append too,
+ * the kernel gives the right `offset`.
+ */
 export async function write(
   context: Rows & Kernel & Outgoing,
   caller: Caller,
@@ -26,7 +29,7 @@ export async function write(
   return written;
 }
 
-/** Removes set-id bits. The answer to a write shows no mode, so the kernel has to be told. */
+/** Removes set-id bits. The answer to a write shows no mode, so the kernel is told. */
 function dropPrivileges({ metadata }: Rows, cacheFile: CacheFile): void {
   const inode = metadata.inodes.get(cacheFile.inode);
   const mode = withoutPrivileges(inode?.attributes.mode);
@@ -76,14 +79,13 @@ export async function allocate(
 ): Promise<void> {
   const { cacheFile } = writableOf(context, handleId);
   await cacheFile.allocate(mode, offset, length);
-  // Unlike a write, this request does not say whether its program may keep the bits.
+  // Unlike a WRITE, this request does not say whether the set-id bits may stay.
   if (caller.uid !== 0) dropPrivileges(context, cacheFile);
   context.snapshots.whenQuiet(cacheFile);
 }
 
 /**
- * close(2): afterwards the bytes and the rows survive a crash of the daemon. With `durability remote` the gateway has
- * them.
+ * close(2): afterwards bytes and rows survive a crash of the daemon. With durability "remote" the gateway has them too.
  */
 export async function flush(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Outgoing,
@@ -99,7 +101,7 @@ export async function flush(
   if (context.settings.durability === "remote") await untilGatewayHas(context, cacheFile.inode, caller.signal);
 }
 
-/** fsync(2): afterwards the bytes, the rows and the name also survive power loss. */
+/** fsync(2): afterwards bytes, rows and name are durable. With durability "remote" the gateway has them too. */
 export async function fsync(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Outgoing,
   caller: Caller,
@@ -119,14 +121,14 @@ export async function fsync(
   else context.snapshots.afterSync(cacheFile);
 }
 
-/** fsync of a folder: the names are rows. */
+/** fsync of a folder: names are rows, so the rows are synced. */
 export function syncNames(context: Rows & LocalFiles): Promise<void> {
   requireFolder(context);
   return onDisk(() => context.syncRows());
 }
 
 /**
- * Fails if the state dir has gone: rows and bytes there would never be found again. Written bytes are still sent as
+ * Throws EIO if the state dir is gone: rows and bytes there would never be found again. Written bytes are still sent as
  * long as the file is open.
  */
 function requireFolder({ disk }: LocalFiles): void {
