@@ -4,8 +4,8 @@
 import { describe, expect, test } from "vitest";
 import type { Features } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { PLAIN, PLAINEST } from "../support/features.ts";
-import { HEARD_MS, savedAndRenamed } from "./support/lost-creation.ts";
+import { PLAIN, PLAINEST, without } from "../support/features.ts";
+import { HEARD_MS, isCreation, savedAndRenamed } from "./support/lost-creation.ts";
 import { begin, there } from "./support/one-world.ts";
 import { bytesOf, sourceOf } from "./support/programs.ts";
 import type { Weather } from "./support/transport.ts";
@@ -20,6 +20,28 @@ describe("a renamed file born without an answer, at a plain gateway", () => {
     await it.unlink("a");
     await it.ends(["e"]);
   });
+});
+
+describe("a file whose creation was not answered, at a gateway that counts changes and tells no hashes", () => {
+  test.each([40, 70])(
+    "removed here before it is heard of, and %i bytes of another written to it: they stay",
+    async (size) => {
+      const it = await begin({}, { features: without("hashes") });
+      const { outside, workspace } = it.world;
+      await it.drain();
+      it.world.setLag({ path: 0, journal: 3_000, id: 0 });
+      const birth = it.once("silent-after", isCreation);
+      await it.save("b");
+      await it.until(birth.isSent);
+      await it.unlink("b");
+      const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+      if (node === undefined) throw new Error("nothing was created");
+      const theirs = bytesOf("theirs", size);
+      await it.world.run(outside.writeContent(node.id, sourceOf(theirs), { ifHead: node.head }));
+      await it.ends(["b"]);
+      expect(await it.content("b")).toBe(theirs.toString("latin1"));
+    },
+  );
 });
 
 describe("a birth whose second sending is refused", () => {

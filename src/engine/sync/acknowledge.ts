@@ -79,7 +79,7 @@ export function acknowledge(
     }
     absorbStranger(context, row, node.id);
     const shown = baseOf(node, position);
-    const effect = effectOf(row.base, attempt, shown, client.features);
+    const effect = effectOf(row.base, attempt, { base: shown, lastKey: node.lastKey }, client.features);
     const isOurs = isOnlyOurs(context, row.base, effect, node);
     // A gateway that tells no hashes has the content that was sent.
     const base = isOurs ? { ...shown, hash: shown.hash ?? effect.hash } : effect;

@@ -11,13 +11,17 @@ const STAND_IN = "superseded:";
 /** A head is such a stand-in when a newer head from elsewhere hides the version that our content became. */
 export const isStandIn = (head: string | null): boolean => head?.startsWith(STAND_IN) === true;
 
-/**
- * Base after exactly our request. The node may have been changed since. `shown`: the node as base would describe it.
- */
+/** A node as an answer tells it: as base would describe it, and the key of its latest change. Null: none, or not told. */
+export interface Shown {
+  readonly base: Base;
+  readonly lastKey: string | null;
+}
+
+/** Base after exactly our request. The node may have been changed since. */
 export function effectOf(
   before: Base | null,
   { request, key }: Attempt<Request>,
-  shown: Base,
+  { base: shown, lastKey }: Shown,
   features: Features,
 ): Base {
   const common = { ...(before ?? shown), revision: shown.revision, position: shown.position };
@@ -30,7 +34,11 @@ export function effectOf(
     case "copy":
     case "content":
     case "reference": {
-      const isHeadOurs = request.hash === null || !features.hashes || shown.hash === request.hash;
+      // Without hashes, a later change of the node may have been one of its content.
+      const isHeadOurs =
+        features.hashes && request.hash !== null
+          ? shown.hash === request.hash
+          : shown.size === request.size && (!features.isFull || lastKey === key);
       // A newer head from elsewhere hides the id of ours: a stand-in that equals no head.
       const head = isHeadOurs ? shown.head : `${STAND_IN}${key}`;
       const hash = request.hash ?? shown.hash;
