@@ -10,7 +10,7 @@ import { saveLogin } from "../../src/client/login/saved-login.ts";
 import { until } from "../support/child.ts";
 import { lossyWay } from "../support/lossy-way.ts";
 import { signIn } from "../support/sign-in.ts";
-import { check, createPlace, type Place, type TestGateway } from "../support/wsfs.ts";
+import { check, type Place, placeFor, type TestGateway } from "../support/wsfs.ts";
 
 interface Team {
   readonly place: Place;
@@ -40,13 +40,6 @@ const statusOfMount = z.object({
 /** Many more, without a mount: test/client/login. */
 const PROGRAMS = 10;
 const page = z.object({ items: z.array(z.unknown()) });
-
-/** It goes with the test. */
-function placeFor({ onTestFinished }: TestContext): Place {
-  const place = createPlace();
-  onTestFinished(() => place.cleanUp());
-  return place;
-}
 
 /** A gateway with ada, and the environment "team" for it. */
 async function createTeam(context: TestContext, args: readonly string[] = []): Promise<Team> {
