@@ -79,7 +79,6 @@ describe("a process that dies leaves no core file:", () => {
     await until("it serves", () => textOf(place.path("alone/gateway.json")).includes("process"));
     const { process: own } = JSON.parse(textOf(place.path("alone/gateway.json"))) as { process: { pid: number } };
     expect(soft(own.pid)).toBe("0");
-    // Its record is there before its address is printed: it ends all the same.
     process.kill(own.pid, "SIGTERM");
     check(await started);
   });
