@@ -270,8 +270,12 @@ function logLevel({ debug, quiet, ...values }: Values<"gateway">): LogLevel {
   return quiet || values["until-unmounted"] ? "warn" : "info";
 }
 
+/** Resolves at once if the signal came while the gateway started. */
 function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
 }
 
 async function withLimit(promise: Promise<unknown>, milliseconds: number): Promise<void> {

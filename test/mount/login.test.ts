@@ -1,5 +1,8 @@
-/** Mounts by a login, as a person has them: signed in, out and in again, and with a role that is given, lowered and taken. */
-import { afterEach, expect, test } from "vitest";
+/**
+ * Mounts by a login, as a person has them: signed in, out and in again, and with a role that is given, lowered and taken.
+ * The tests run at the same time, because they mostly wait: for the next look at a login or a role.
+ */
+import { expect, type TestContext, test } from "vitest";
 import { z } from "zod";
 import { systemKeyring } from "../../src/client/keyring.ts";
 import { readLogin } from "../../src/client/login/login-file.ts";
@@ -7,12 +10,10 @@ import { saveLogin } from "../../src/client/login/saved-login.ts";
 import { until } from "../support/child.ts";
 import { lossyWay } from "../support/lossy-way.ts";
 import { signIn } from "../support/sign-in.ts";
-import { check, createPlace, type Place, type TestGateway } from "../support/wsfs.ts";
-
-let place: Place;
-afterEach(() => place.cleanUp());
+import { check, type Place, placeFor, type TestGateway } from "../support/wsfs.ts";
 
 interface Team {
+  readonly place: Place;
   readonly gateway: TestGateway;
   /** `wsfs login`, approved by ada in a browser. */
   signIn(): Promise<void>;
@@ -41,14 +42,15 @@ const PROGRAMS = 10;
 const page = z.object({ items: z.array(z.unknown()) });
 
 /** A gateway with ada, and the environment "team" for it. */
-async function createTeam(args: readonly string[] = []): Promise<Team> {
-  place = createPlace();
+async function createTeam(context: TestContext, args: readonly string[] = []): Promise<Team> {
+  const place = placeFor(context);
   const gateway = await place.gateway({ args });
   const { baseUrl, data, token, workspace } = gateway;
   const user = ["ada", "--data", data];
   const password = check(await place.wsfs(["gateway", "user", "add", ...user, "--generate"])).stdout.trim();
   const role = (does: readonly string[]) => place.wsfs(["gateway", "grant", ...does, "--workspace", workspace]);
   const team: Team = {
+    place,
     gateway,
     async signIn() {
       await signIn(place, { env: "team", baseUrl, password });
@@ -76,8 +78,8 @@ async function createTeam(args: readonly string[] = []): Promise<Team> {
 
 const isSent = ({ status }: TeamMount) => until("all is sent", async () => (await status()).dirty === 0, 60_000);
 
-test("a mount by a login: signed out of, what is written waits; signed in again, it is sent", async () => {
-  const { gateway, signIn, mount, journal } = await createTeam();
+test.concurrent("a mount by a login: signed out of, what is written waits; signed in again, it is sent", async (context) => {
+  const { place, gateway, signIn, mount, journal } = await createTeam(context);
   const dir = place.path("desk");
   check(await place.sh(`mkdir '${dir}'`));
   const unsigned = await place.wsfs(["mount", dir, "--workspace", gateway.workspace, "--background"]);
@@ -116,8 +118,8 @@ test("a mount by a login: signed out of, what is written waits; signed in again,
   ]);
 }, 180_000);
 
-test("a login that is ended at the gateway: reads go on, changes wait, and a new one sends them", async () => {
-  const { gateway, signIn, mount } = await createTeam();
+test.concurrent("a login that is ended at the gateway: reads go on, changes wait, and a new one sends them", async (context) => {
+  const { place, gateway, signIn, mount } = await createTeam(context);
   await signIn();
   const work = await mount("work");
   const { dir } = work;
@@ -144,22 +146,23 @@ test("a login that is ended at the gateway: reads go on, changes wait, and a new
   await isSent(work);
 }, 180_000);
 
-test("two mounts and ten programs refresh at once, and an answer is lost: all have tokens, nothing is lost", async () => {
+test.concurrent("two mounts and ten programs refresh at once, and an answer is lost: all have tokens, nothing is lost", async (context) => {
   // Each request of a mount comes to refresh.
-  const { gateway, signIn, mount } = await createTeam(["--token-life", "2"]);
+  const { place, gateway, signIn, mount } = await createTeam(context, ["--token-life", "2"]);
   await signIn();
   const path = place.path("state/wsfs/logins/team.json");
   const login = await readLogin(path, systemKeyring());
   if (login === undefined) throw new Error("nobody is signed in");
   let refreshes = 0;
   let isLosing = false;
-  const way = await lossyWay(gateway.baseUrl, (url) => {
+  const isLost = (url: string) => {
     if (url !== "/oauth/token") return false;
     refreshes += 1;
-    const isLost = isLosing;
+    const isLostNow = isLosing;
     isLosing = false;
-    return isLost;
-  });
+    return isLostNow;
+  };
+  const way = await lossyWay(gateway.baseUrl, isLost, context.onTestFinished);
   await saveLogin(path, { ...login, server: { ...login.server, token_endpoint: `${way}/oauth/token` } });
   const mounts = [await mount("one"), await mount("two")];
   isLosing = true;
@@ -187,8 +190,8 @@ test("two mounts and ten programs refresh at once, and an answer is lost: all ha
   check(await place.wsfs(["whoami", "--env", "team"]));
 }, 300_000);
 
-test("a role that is lowered, given, and taken while mounted: programs hear it, what waits is kept and sent", async () => {
-  const { signIn, mount, setRole } = await createTeam();
+test.concurrent("a role that is lowered, given, and taken while mounted: programs hear it, what waits is kept and sent", async (context) => {
+  const { place, signIn, mount, setRole } = await createTeam(context);
   await signIn();
   const work = await mount("work");
   const { dir } = work;
@@ -218,8 +221,8 @@ test("a role that is lowered, given, and taken while mounted: programs hear it, 
   expect(check(await place.sh(`cat '${dir}/f'`)).stdout).toBe("fourth\n");
 }, 240_000);
 
-test("a viewer's mount says so and takes no changes; a stranger is told that there is no such workspace", async () => {
-  const { gateway, signIn, mount, setRole } = await createTeam();
+test.concurrent("a viewer's mount says so and takes no changes; a stranger is told that there is no such workspace", async (context) => {
+  const { place, gateway, signIn, mount, setRole } = await createTeam(context);
   await setRole("viewer");
   await signIn();
   const { dir, said, status } = await mount("work");
@@ -246,8 +249,8 @@ test("a viewer's mount says so and takes no changes; a stranger is told that the
   }
 }, 120_000);
 
-test("what a mount needs is said: neither a gateway nor an environment, and both", async () => {
-  place = createPlace();
+test.concurrent("what a mount needs is said: neither a gateway nor an environment, and both", async (context) => {
+  const place = placeFor(context);
   await place.sh("mkdir work; echo t > t; chmod 600 t");
   const refused = async (...args: readonly string[]) => (await place.wsfs(["mount", "work", ...args])).stderr;
   expect(await refused()).toMatch(/mount needs --base-url.*--workspace.*--token-file.* or a gateway to sign in to/);

@@ -1,18 +1,15 @@
-/** Machines that are not as most are: few descriptors for a process, and state dirs on file systems of other kinds. */
+/**
+ * Machines that are not as most are: few descriptors for a process, and state dirs on file systems of other kinds. The
+ * tests run at the same time: with few descriptors, uploads mostly wait to be tried again.
+ */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { run, until } from "../support/child.ts";
-import { check, createPlace, type Place } from "../support/wsfs.ts";
+import { check, placeFor } from "../support/wsfs.ts";
 
 const isRoot = process.getuid?.() === 0;
-
-let place: Place;
-beforeEach(() => {
-  place = createPlace();
-});
-afterEach(() => place.cleanUp());
 
 /** Opens 200 files, writes into those it could, closes them; prints how many those were, and what the others said. */
 const OPEN_MANY = `
@@ -29,7 +26,8 @@ for number, fd in opened:
 print(len(opened), *said)
 `;
 
-it("with 64 descriptors a process, gateway and mount serve what they can, refuse the rest in words, and lose nothing", async () => {
+it.concurrent("with 64 descriptors a process, gateway and mount serve what they can, refuse the rest in words, and lose nothing", async (context) => {
+  const place = placeFor(context);
   mkdirSync(place.path("mount"));
   writeFileSync(place.path("many.py"), OPEN_MANY);
   const wsfs = `'${process.execPath}' '${place.program}'`;
@@ -57,16 +55,6 @@ it("with 64 descriptors a process, gateway and mount serve what they can, refuse
 });
 
 describe.skipIf(!isRoot)("a state dir (needs root, to mount its disk)", () => {
-  let disk: string;
-  beforeEach(() => {
-    disk = mkdtempSync(join(tmpdir(), "wsfs-disk-"));
-  });
-  afterEach(async () => {
-    await place.cleanUp();
-    for (const folder of ["on", "below"]) await run("umount", ["-l", join(disk, folder)], { timeoutMs: 20_000 });
-    rmSync(disk, { recursive: true });
-  });
-
   const DISKS = {
     tmpfs: "mount -t tmpfs -o mode=700 none on",
     // On a tmpfs: what is tested may itself run on an overlay, which cannot be the upper layer of one.
@@ -75,9 +63,16 @@ describe.skipIf(!isRoot)("a state dir (needs root, to mount its disk)", () => {
       "mount -t overlay -o lowerdir=below/lower,upperdir=below/upper,workdir=below/work none on",
   };
 
-  it.each(Object.entries(DISKS))(
+  it.concurrent.for(Object.entries(DISKS))(
     "on %s keeps what was saved, also when the daemon dies or the mount goes",
-    async (_, command) => {
+    async ([, command], context) => {
+      const disk = mkdtempSync(join(tmpdir(), "wsfs-disk-"));
+      // After the place, which has its state there.
+      context.onTestFinished(async () => {
+        for (const folder of ["on", "below"]) await run("umount", ["-l", join(disk, folder)], { timeoutMs: 20_000 });
+        rmSync(disk, { recursive: true });
+      });
+      const place = placeFor(context);
       mkdirSync(join(disk, "on"));
       mkdirSync(join(disk, "below"));
       check(await run("bash", ["-c", command], { cwd: disk, timeoutMs: 20_000 }));

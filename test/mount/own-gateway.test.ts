@@ -3,33 +3,43 @@
  * gateway's port hears nothing; and a gateway that dies is there again, whoever else dies with it.
  */
 import { readFileSync } from "node:fs";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it, type TestContext } from "vitest";
 import { readGatewayRecord, runningGateway } from "../../src/daemon/gateway-record.ts";
 import { isAlive, type ProcessIdentity } from "../../src/daemon/processes.ts";
 import { listServed } from "../../src/daemon/runtime-folder.ts";
 import { finished, until } from "../support/child.ts";
 import { becomeStranger, STRANGER, type Stranger } from "../support/stranger.ts";
-import { check, createPlace, type Place } from "../support/wsfs.ts";
+import { check, placeFor } from "../support/wsfs.ts";
 
-let place: Place;
-let stranger: Stranger | undefined;
-beforeEach(() => {
-  place = createPlace();
-});
-afterEach(async () => {
-  await place.cleanUp();
-  await stranger?.end();
-  stranger = undefined;
-});
+/** A place with the gateway of `wsfs start`, both of the test's own. */
+function begin(context: TestContext) {
+  const place = placeFor(context);
+  const data = place.path("data/wsfs/gateway");
+  return {
+    place,
+    data,
+    served: () => listServed(place.path("run")),
+    log: () => readFileSync(`${data}/gateway.log`, "utf8"),
 
-const data = () => place.path("data/wsfs/gateway");
-const served = () => listServed(place.path("run"));
-const log = () => readFileSync(`${data()}/gateway.log`, "utf8");
+    gatewayProcess(): ProcessIdentity {
+      const identity = runningGateway(data)?.process;
+      if (identity === undefined) throw new Error("no gateway runs");
+      return identity;
+    },
 
-function gatewayProcess(): ProcessIdentity {
-  const identity = runningGateway(data())?.process;
-  if (identity === undefined) throw new Error("no gateway runs");
-  return identity;
+    /** What is written now reaches the gateway. */
+    async works(dir: string, name: string): Promise<void> {
+      check(await place.sh(`echo ${name} > ${dir}/${name}`));
+      check(await place.wsfs(["drain", dir, "--timeout", "60"], { timeoutMs: 90_000 }));
+    },
+
+    /** The folder's names are known from then on, with a gateway and without. */
+    async start(dir: string, ...args: string[]): Promise<string> {
+      const { stdout } = check(await place.wsfs(["start", dir, ...args, "--background", "--json"]));
+      check(await place.sh(`ls ${dir}`));
+      return (JSON.parse(stdout) as { baseUrl: string }).baseUrl;
+    },
+  };
 }
 
 async function kill(identity: ProcessIdentity): Promise<void> {
@@ -37,27 +47,22 @@ async function kill(identity: ProcessIdentity): Promise<void> {
   await until("it has ended", () => !isAlive(identity));
 }
 
-/** What is written now reaches the gateway. */
-async function works(dir: string, name: string): Promise<void> {
-  check(await place.sh(`echo ${name} > ${dir}/${name}`));
-  check(await place.wsfs(["drain", dir, "--timeout", "60"], { timeoutMs: 90_000 }));
-}
-
-/** The folder's names are known from then on, with a gateway and without. */
-async function start(dir: string, ...args: string[]): Promise<string> {
-  const { stdout } = check(await place.wsfs(["start", dir, ...args, "--background", "--json"]));
-  check(await place.sh(`ls ${dir}`));
-  return (JSON.parse(stdout) as { baseUrl: string }).baseUrl;
+/** It ends before the place does. */
+function strangerFor(context: TestContext, port: number): Stranger {
+  const stranger = becomeStranger(port);
+  context.onTestFinished(() => stranger.end());
+  return stranger;
 }
 
 describe("a gateway that dies", () => {
-  it("is started again at its port, under each of its mounts, and ends after the last", async () => {
+  it.concurrent("is started again at its port, under each of its mounts, and ends after the last", async (context) => {
+    const { place, data, log, gatewayProcess, works, start } = begin(context);
     const baseUrl = await start("d");
     expect(await start("e", "--state-dir", "other")).toBe(baseUrl);
     for (const name of ["one", "two"]) {
       await kill(gatewayProcess());
       await Promise.all([works("d", `d-${name}`), works("e", `e-${name}`)]);
-      expect(readGatewayRecord(data())?.baseUrl).toBe(baseUrl);
+      expect(readGatewayRecord(data)?.baseUrl).toBe(baseUrl);
     }
     expect(check(await place.sh("cat d/e-two e/d-one")).stdout).toBe("e-two\nd-one\n");
     // Of both daemons that miss it one starts it: no second one has tried in vain.
@@ -66,10 +71,11 @@ describe("a gateway that dies", () => {
     const last = gatewayProcess();
     check(await place.wsfs(["umount", "e", "--drain"]));
     await until("the gateway has ended", () => !isAlive(last));
-    expect(runningGateway(data())).toBe(undefined);
+    expect(runningGateway(data)).toBe(undefined);
   });
 
-  it("is started again when start is killed too, and when a daemon dies with it", async () => {
+  it.concurrent("is started again when start is killed too, and when a daemon dies with it", async (context) => {
+    const { place, served, gatewayProcess, works } = begin(context);
     const command = place.spawnWsfs(["start", "d", "--json"]);
     await new Promise((resolve) => command.stdout?.once("data", resolve));
     check(await place.sh("ls d"));
@@ -86,7 +92,8 @@ describe("a gateway that dies", () => {
     check(await place.wsfs(["umount", "d"]));
   });
 
-  it("leaves nothing running behind a start in the foreground", async () => {
+  it.concurrent("leaves nothing running behind a start in the foreground", async (context) => {
+    const { place, gatewayProcess, works } = begin(context);
     const command = place.spawnWsfs(["start", "d", "--json"]);
     const ended = finished(command);
     await new Promise((resolve) => command.stdout?.once("data", resolve));
@@ -101,10 +108,11 @@ describe("a gateway that dies", () => {
     await until("the gateway has ended", () => !isAlive(another));
   });
 
-  it("is not started again without end when its folder lets it not start", async () => {
+  it.concurrent("is not started again without end when its folder lets it not start", async (context) => {
+    const { place, data, log, gatewayProcess, start } = begin(context);
     await start("d");
     const before = gatewayProcess();
-    check(await place.sh(`printf x > '${data()}/signing-key'`));
+    check(await place.sh(`printf x > '${data}/signing-key'`));
     await kill(before);
     await until(
       "five have been begun",
@@ -124,26 +132,28 @@ describe("a gateway that dies", () => {
   });
 });
 
-it("of two starts at once from one folder, one starts the gateway and both mount", async () => {
+it.concurrent("of two starts at once from one folder, one starts the gateway and both mount", async (context) => {
+  const { place, data, served, works, start } = begin(context);
   const both = await Promise.all([start("d"), start("e", "--state-dir", "other")]);
   expect(new Set(both).size).toBe(1);
-  expect(served().map((record) => record.gatewaySocket)).toEqual([`${data()}/gateway.sock`, `${data()}/gateway.sock`]);
+  expect(served().map((record) => record.gatewaySocket)).toEqual([`${data}/gateway.sock`, `${data}/gateway.sock`]);
   await works("d", "a");
   expect(check(await place.sh("cat e/a")).stdout).toBe("a\n");
 });
 
 const isRoot = process.getuid?.() === 0;
 describe.skipIf(!isRoot)("another user who takes the gateway's port (needs root)", () => {
-  it("hears nothing of a mount of wsfs start, which goes on; status has the gateway's new address", async () => {
+  it.concurrent("hears nothing of a mount of wsfs start, which goes on; status has the gateway's new address", async (context) => {
+    const { place, data, log, gatewayProcess, works, start } = begin(context);
     const baseUrl = await start("d");
     const port = Number(new URL(baseUrl).port);
     const gateway = gatewayProcess();
-    stranger = becomeStranger(port);
+    const stranger = strangerFor(context, port);
     await kill(gateway);
     await stranger.listens();
     await works("d", "a");
     expect(stranger.heard()).toBe("");
-    const now = readGatewayRecord(data())?.baseUrl;
+    const now = readGatewayRecord(data)?.baseUrl;
     expect(now).not.toBe(baseUrl);
     expect(log()).toBe(`wsfs: another program has port ${port}, which this gateway had before: it takes another one\n`);
     expect(check(await place.wsfs(["status", "d"])).stdout).toContain(`gateway    ${now} (online)\n`);
@@ -158,13 +168,14 @@ describe.skipIf(!isRoot)("another user who takes the gateway's port (needs root)
     await until("the gateway has ended", () => !isAlive(kept));
   });
 
-  it("hears nothing of a mount by its address, which is offline, says why, and goes on with the gateway", async () => {
+  it.concurrent("hears nothing of a mount by its address, which is offline, says why, and goes on with the gateway", async (context) => {
+    const { place } = begin(context);
     const first = await place.gateway();
     const mount = await place.mount(first);
     check(await mount.sh("echo a > a"));
     check(await place.wsfs(["drain", "mount"]));
     const port = Number(new URL(first.baseUrl).port);
-    stranger = becomeStranger(port);
+    const stranger = strangerFor(context, port);
     process.kill(first.pid, "SIGKILL");
     await stranger.listens();
     check(await mount.sh("echo b > b; cat a"));

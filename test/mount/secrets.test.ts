@@ -80,7 +80,7 @@ describe("a process that dies leaves no core file:", () => {
     const { process: own } = JSON.parse(textOf(place.path("alone/gateway.json"))) as { process: { pid: number } };
     expect(soft(own.pid)).toBe("0");
     process.kill(own.pid, "SIGTERM");
-    await started;
+    check(await started);
   });
 
   it("not a command that has a login", async () => {

@@ -1,10 +1,17 @@
-/** A way to a gateway that loses answers. Ends with the test. */
+/** A way to a gateway that loses answers. */
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { onTestFinished } from "vitest";
+import { onTestFinished, type TestContext } from "vitest";
 
-/** `isLost` says of which requests the answer is lost. For short bodies that are text. */
-export async function lossyWay(baseUrl: string, isLost: (path: string) => boolean): Promise<string> {
+/**
+ * `isLost` says of which requests the answer is lost. For short bodies that are text. Ends with the test; one that runs
+ * at the same time as others gives its own `atEnd`.
+ */
+export async function lossyWay(
+  baseUrl: string,
+  isLost: (path: string) => boolean,
+  atEnd: TestContext["onTestFinished"] = onTestFinished,
+): Promise<string> {
   const forward: RequestListener = async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
@@ -21,6 +28,6 @@ export async function lossyWay(baseUrl: string, isLost: (path: string) => boolea
   };
   const server = createServer((request, response) => void forward(request, response));
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
+  atEnd(() => void server.close());
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }

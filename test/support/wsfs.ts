@@ -9,6 +9,7 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { TestContext } from "vitest";
 import { getStatus } from "../../src/daemon/control-client.ts";
 import { type MountEntry, OUR_TYPE, readMountTable } from "../../src/daemon/mount-table.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "../../src/daemon/processes.ts";
@@ -187,6 +188,13 @@ export function createPlace(program = MAIN, user?: OrdinaryUser, node = process.
       await until("the folder of the test is removed", () => isRemoved(folder));
     },
   };
+  return place;
+}
+
+/** A place of a test's own, cleaned up with it: for tests that run at the same time. */
+export function placeFor({ onTestFinished }: Pick<TestContext, "onTestFinished">): Place {
+  const place = createPlace();
+  onTestFinished(() => place.cleanUp());
   return place;
 }
 
