@@ -175,7 +175,7 @@ export default defineConfig({
         exclude: asked === "fast" ? LONG.map(pathOf) : [],
         isolate: false,
       }),
-      kind("mount", 2, 5, 300_000, { include: files(MOUNT_TESTS, FAST.mount) }),
+      kind("mount", 2, 6, 300_000, { include: files(MOUNT_TESTS, FAST.mount) }),
     ],
   },
 });
