@@ -7,7 +7,7 @@
       "-Wunused-parameter",
       "-Wshadow",
       "-fvisibility=hidden",
-      # A fault that is left ends the process rather than being of use to somebody.
+      # Hardening: a memory fault that is left ends the process and is hard to exploit.
       "-U_FORTIFY_SOURCE",
       "-D_FORTIFY_SOURCE=2",
       "-fstack-protector-strong",
@@ -19,9 +19,9 @@
   "targets": [
     {
       "target_name": "wsfs",
-      # Never unloaded: Node unloads an addon when the worker that loaded it ends, and a thread of the
-      # notifier may still be inside write(2) then, which ends when the kernel says so. It cannot be
-      # waited for: the answer it waits for may be one that this very worker owes.
+      # Never unloaded: Node unloads an addon when the worker that loaded it ends. A thread of the notifier
+      # may still be inside write(2) then. The worker cannot wait for the thread, because the kernel may
+      # let the thread go only after an answer of this very worker.
       "ldflags": ["-Wl,-z,nodelete"],
       "sources": [
         "addon/addon.c",

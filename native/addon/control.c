@@ -114,7 +114,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
   (void)events;
   struct control *control = poll->data;
-  /* After an error libuv stops polling, so all that is there is read now. */
+  /* After an error libuv stops polling, so everything that waits is read now. */
   while (hand_on(control) && status < 0) continue;
 }
 

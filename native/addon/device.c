@@ -33,8 +33,8 @@
 #define NOT_IN_SLAB UINT32_MAX
 #define LINGER_NS 50000           /* about the time of a wake */
 #define TURN_NS 200000            /* after this time all other handles of the loop get their turn */
-#define LUCK_MAX 8                /* after so many tries in vain, lingering is tried only rarely: */
-#define UNLUCKY_WAKES 32          /* once in so many wakes */
+#define LUCK_MAX 8                /* lingering that found nothing this many times in a row becomes rare: */
+#define UNLUCKY_WAKES 32          /* once in this many wakes */
 
 struct device {
   napi_env env;
@@ -60,7 +60,7 @@ struct device {
 };
 
 struct wake {
-  uint32_t count;
+  uint32_t count;   /* messages for JavaScript */
   uint32_t large_count;
   napi_value large; /* array of the Buffers that are not in the slab */
   bool found;       /* there was a message, for JavaScript or not */
@@ -247,7 +247,7 @@ static void deliver(struct device *device, struct wake *wake)
   call(device, device->on_wake, 4, values);
 }
 
-/* Reads and passes on once. False: nothing more is to be done in this wake. */
+/* Reads the waiting messages and passes them on. False: this wake is over. */
 static bool take_messages(struct device *device, int status, uint64_t until)
 {
   napi_env env = device->env;

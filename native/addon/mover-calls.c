@@ -1,4 +1,4 @@
-/* JavaScript's calls for the fast path of a device: they give handles a lease for READ or WRITE, and end it. */
+/* JavaScript's calls for the fast path of a device: they grant and revoke leases of handles, for READ or WRITE. */
 #include "addon.h"
 #include "mover.h"
 

@@ -41,9 +41,9 @@ struct write_out {
 #define REST 100
 
 /*
- * A few bytes that are not in memory are read right here if the disk is quick: handing them to JavaScript's threads
- * would take this thread as long. After a slower read, JavaScript's threads do it for a while: for 2.5 times the read's
- * time after 0.25 ms, ten times after 1 ms, and as above from SLOW_NS on.
+ * A few bytes that are not in memory are read right here if the disk is quick: handing them to JavaScript's thread pool
+ * would take this thread as long. After a slower read, the thread pool does such reads for a while: for 2.5 times the
+ * read's time after a read of 0.25 ms, ten times after 1 ms, and as above from SLOW_NS on.
  */
 #define QUICK_NS (200 * 1000)
 #define QUICK_SIZE (32 * 1024)
@@ -130,7 +130,8 @@ static bool reply(int device, const struct iovec *parts, int count)
   return written >= 0 || errno == ENOENT;
 }
 
-/* If the read is short for another reason (an error further on), the kernel would take zeros for the rest. */
+/* True if the file ends here. A read that is short for another reason (an error further on) must not be the answer: the
+ * kernel would take zeros for the rest. */
 static bool ends_at(int fd, off_t end)
 {
   struct stat stat;

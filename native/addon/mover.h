@@ -37,7 +37,7 @@ struct mover *mover_of(napi_env env, napi_value device);
 bool mover_open(struct mover *mover, int device, size_t capacity);
 void mover_close(struct mover *mover);
 
-/* The number of times that this thread has waited for anything. Must be called before the first message of a wake. */
+/* The number of times that this thread was blocked so far. Must be called before the first message of a wake. */
 long mover_waits(void);
 
 /*

@@ -1,7 +1,7 @@
 /*
- * Answers requests that have the same answer for every file, where they were read: GETXATTR of a name outside the
- * "user." namespace, which no file has (src/engine/ops/attributes.ts). The kernel asks for security.capability before
- * the first write to a file and at each change of its owner: a fifth of all requests of an untar.
+ * Answers GETXATTR of a name outside the "user." namespace where it was read, without JavaScript: no file has such a
+ * name (src/engine/ops/attributes.ts). The kernel asks for security.capability before the first write to a file and at
+ * each change of its owner. That is a fifth of all requests of an untar.
  *
  * A request that is not in its plainest form is left to JavaScript.
  */

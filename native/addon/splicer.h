@@ -1,6 +1,6 @@
 /*
- * Answers a READ with pages of the kernel's cache: from the file into a pipe, from there into the device. The bytes are
- * copied once. read(2) and writev(2) copy them twice, and look up the pages of the buffer in between.
+ * Answers a READ with pages of the kernel's cache: splices them from the file into a pipe, and from there into the
+ * device. The bytes are copied once. read(2) and writev(2) copy them twice, and look up the buffer's pages in between.
  *
  * The splicer handles only bytes that are in memory. All other reads are left as if nothing had been tried.
  */

@@ -100,7 +100,7 @@ napi_value make_number(napi_env env, double number)
   return value;
 }
 
-/* glibc tells the name from 2.32 on; libuv knows fewer names. */
+/* Older glibc than 2.32 has no such function. libuv then gives the name, and knows fewer. */
 const char *errno_name(int error)
 {
   const char *(*told)(int) = (const char *(*)(int))dlsym(RTLD_DEFAULT, "strerrorname_np");

@@ -2,10 +2,10 @@
  * A file system for SQLite (a VFS), on top of its own "unix-excl": the databases of a process belong to it alone, and a
  * commit is one write. The VFS knows the frames of a write-ahead log, and nothing of their content.
  *
- * Gathered writes: SQLite writes each page of a commit to the log with two calls, and a commit of ours has two dozen
+ * Gathered writes: SQLite writes each page of a commit to the log with two calls, and a usual commit has two dozen
  * pages. That would be half a hundred system calls while a program waits. Here the frames are gathered, and written
- * together with the page that makes the commit. So the frames are in the log before SQLite reports the commit, and
- * SQLite still gets the error of a disk that does not take them. A process that dies in between leaves frames without a
+ * together with the page that makes the commit. So all frames are in the log before SQLite reports the commit, and if
+ * the disk does not take them, SQLite gets the error. A process that dies earlier leaves at most frames without a
  * commit, which readers of a log skip.
  *
  * No file locks: "unix-excl" keeps the index of the log in memory and needs no locks of the file system, which were
@@ -44,8 +44,8 @@ struct state {
   unsigned char *gathered;
   int length;
   sqlite3_int64 start;
-  /* The position behind the last frame of the present change; 0: there is no change. Writes before this position are
-   * passed on at once: a frame's header without its page (checksums, at a commit after pages left the cache early), a
+  /* The position behind the last frame of the present change; 0: there is no change. Writes before this position go to
+   * the file at once: a frame's header without its page (checksums, at a commit after pages left the cache early), a
    * page without its header, or a frame in the place of one that was undone. */
   sqlite3_int64 end;
   /* The last write was a frame's header: its page comes next. */

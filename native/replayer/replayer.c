@@ -1,15 +1,15 @@
 /*
  * Replays remote changes through the mount, so that the kernel tells the programs that watch the mount (inotify,
- * fanotify). The kernel reports only changes that come through the mount. The daemon of the mount knows this process.
- * The daemon answers a call as if it were the change, and changes nothing (src/engine/remote/replayed.ts).
+ * fanotify). The kernel reports only changes that come through the mount. The daemon of the mount knows the calls of
+ * this process: it answers them as if they made the change, and changes nothing (src/engine/remote/replayed.ts).
  *
  * Usage: wsfs-replayer MOUNTPOINT CONNECTION DAEMON
  *
  * A command is five fields on standard input, each ended by a zero byte: a word and its arguments, the rest empty. Each
  * is answered by a line with 0 or an errno. "watched" is answered by the inode numbers in this mount that are watched,
  * with 0 among them when all of it is watched. Nothing is held open between two commands, so that the mount can be
- * taken off. The process ends with its input, and is killed with its daemon (whose process id it gets): a later daemon
- * would take its call for one of a program.
+ * unmounted. The process ends with its input. It is killed with its daemon, whose process id is DAEMON: a later daemon
+ * would take its calls for those of a program.
  */
 #include <ctype.h>
 #include <dirent.h>

@@ -18,7 +18,7 @@
 #define COMM_FD 3
 #define NOT_FOUND 127
 
-/* Runs in a session of its own, so that a Ctrl-C at the terminal does not stop it half way. */
+/* Runs in a session of its own, so that a Ctrl-C at the terminal does not stop it halfway. */
 static void __attribute__((noreturn)) run(const char *const *arguments, int comm, int errors)
 {
   int nothing = open("/dev/null", O_RDWR);

@@ -1,6 +1,6 @@
 /*
- * Mounting: by mount(2) as root, by fusermount3 otherwise, or by a daemon that mounts itself. Each failure has its own
- * clear line.
+ * Mounting: by mount(2) as root, by fusermount3 otherwise, or by a daemon that mounts itself. Each failure has a
+ * message of its own.
  */
 #include "supervisor.h"
 
@@ -50,7 +50,7 @@ static bool mount_as_root(const struct options *options, const char *folder, int
   return refuse(reason, "cannot mount on %s: %s", folder, strerror(error));
 }
 
-/* fusermount3's list of options needs commas and backslashes of a name escaped. */
+/* Commas and backslashes of a name must be escaped in fusermount3's list of options. */
 static void append_escaped(char *list, size_t size, const char *name)
 {
   size_t length = strlen(list);

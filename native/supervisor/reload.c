@@ -1,8 +1,8 @@
 /*
- * A daemon that gives way to a successor on purpose: the settings and the program with which the successor is started,
- * and those for later daemons if the successor never comes to serve or does not serve for long. Settings are opaque
- * text for the daemon's environment. The state of the trial stands in that environment too: the daemon starts a
- * supervisor that replaces us, and that one reads the state there.
+ * A daemon gives way to a successor on purpose. This file keeps the settings and the program of the successor, and the
+ * former ones, which are used again if the successor never serves or soon dies (the trial). Settings are opaque text
+ * for the daemon's environment. The state of the trial is in that environment too: if we die, the daemon starts another
+ * supervisor with its own environment, and that supervisor reads the state there.
  */
 #include "supervisor.h"
 
@@ -43,7 +43,7 @@ static void set(char **text, char *value)
   *text = value;
 }
 
-/* Programs are few and never freed, because one may be in use in two places. */
+/* Programs are never freed, because one may be in use in two places. There are few. */
 static void forget(struct how *how)
 {
   set(&how->settings, NULL);

@@ -1,12 +1,12 @@
 /*
- * The supervisor's life: it starts the daemon, mounts when that is prepared, passes the device to it and watches it. It
- * starts a successor on the same device when the daemon dies (successor.c says how often) or gives way (reload.c). In
- * the end it detaches the mount.
+ * The supervisor's life: it starts the daemon, mounts when the daemon is prepared, passes the device to it and watches
+ * it. It starts a successor on the same device when the daemon dies (successor.c limits how often) or gives way
+ * (reload.c). In the end it detaches the mount.
  *
  * Lines from the daemon: prepared (with the device, if the daemon has mounted itself), ready, failed CODE TEXT,
- * outdated CODE TEXT (failed, as every daemon of this release would: a later release has used the state dir), note
- * TEXT, heartbeat, unmount, reload TAG SETTINGS [PROGRAM] (its last line: it ends now, and these are for the next
- * daemon).
+ * outdated CODE TEXT (no daemon of this release can serve, because a later release has used the state dir), note TEXT,
+ * heartbeat, unmount, reload TAG SETTINGS [PROGRAM] (the daemon's last line: it ends now, and the next daemon gets
+ * these settings and this program).
  *
  * Lines to the daemon: mounted N (with the device), stop, unmounted [elsewhere: a copy is left in another mount
  * namespace], busy TEXT.
@@ -31,7 +31,7 @@
 #define TICK_MS 1000
 #define SHORT_TICK_MS 10 /* while a successor waits for its turn */
 #define REAP_TICK_MS 100
-#define REAP_PATIENCE_MS 300 /* a dead process is reaped at once, or cannot be for long */
+#define REAP_PATIENCE_MS 300 /* a dead process that is not reaped by then stays so for long */
 #define RELOAD_WAIT_MS 2000 /* between daemons, when none can serve and the mount is kept */
 #define KILL_PATIENCE_MS 5000 /* a killed process can only be stuck in the kernel, waiting for its own mount */
 
@@ -216,10 +216,10 @@ static void on_failed(const char *values)
 {
   int code = 0, start = 0;
   if (sscanf(values, "%d %n", &code, &start) < 1 || code < 1 || code > 125) code = 1;
-  if (self.phase == RESUMING) { /* the next daemon may be able to; this one's end follows, and counts */
+  if (self.phase == RESUMING) { /* the next daemon may be able to serve; the end of this one follows and is counted */
     snprintf(self.cause, sizeof self.cause, "%s", values + start);
   } else {
-    if (!self.failed) fail(code, "%s", values + start); /* otherwise it follows from a failure that was reported */
+    if (!self.failed) fail(code, "%s", values + start); /* otherwise it is a consequence of a reported failure */
     end(UNMOUNT_LAZILY);
   }
 }
@@ -288,8 +288,8 @@ static bool begin_anew(void)
 
 /*
  * The kernel keeps the requests of programs for as long as we hold the device. Only a mount that was usable is taken
- * over: before that no program uses it, and the command that wants it hears why it failed. A mount whose daemon gave
- * way waits until a daemon can serve it again.
+ * over: before that no program uses it, and the command that made it gets the reason. A mount whose daemon gave way
+ * waits until a daemon can serve it again.
  */
 static bool plan_successor(const char *how, bool of_itself)
 {
@@ -310,7 +310,7 @@ static bool plan_successor(const char *how, bool of_itself)
   return true;
 }
 
-/* Programs may have requests under way. Closing the device makes them fail, which an unmount may be waiting for. */
+/* The caller closes the device. Requests of programs then fail, and an unmount that waits for them can go on. */
 static void on_daemon_lost(const char *how)
 {
   char why[LINE_LENGTH + 256];
@@ -400,7 +400,7 @@ static void start_successor(void)
 {
   int error = start_daemon(program_in_use(self.options.program), &self.daemon, &self.control);
   self.watched = error == 0;
-  if (error == 0) pass_device(); /* before the successor asks: it then has all that it needs even if we die */
+  if (error == 0) pass_device(); /* before the successor asks for it: it can go on even if we die now */
   int wait = judge_start(&self.crashes, error, self.options.silence, now_ms());
   self.start_at = wait > 0 ? now_ms() + wait : 0;
   if (wait >= 0) return;
@@ -431,7 +431,7 @@ static void watch(int64_t passed_ms)
 
 static void on_stop_signal(void)
 {
-  if (self.signaled || self.phase == ENDING) return; /* once is enough: it is under way */
+  if (self.signaled || self.phase == ENDING) return; /* the end is under way already */
   self.signaled = true;
   if (self.phase == PREPARING || self.phase == MOUNTED) fail(1, "stopped before the mount was usable");
   if (self.start_at != 0) give_up_waiting();

@@ -25,12 +25,12 @@ struct options {
   const char *extra; /* mount options, separated by commas; never NULL */
   bool read_only;
   int status_fd; /* -1: none */
-  /* A daemon that serves already and whose supervisor died; 0: none */
+  /* A daemon that serves already and whose supervisor died; 0: none. */
   pid_t adopted;
   int control_fd; /* of that daemon */
   int served_ms;  /* milliseconds that daemon has served; -1: it has not said yet that it serves */
   int device_fd;  /* of that daemon, or one that a daemon has mounted itself; -1: none */
-  int crashes;   /* so many within a minute end the mount; after fewer, a dead daemon gets a successor */
+  int crashes;   /* this many within a minute end the mount; after fewer, a dead daemon gets a successor */
   int silence;   /* seconds without a heartbeat after which the daemon is killed */
   char **program; /* argv of the daemon */
 };
@@ -41,7 +41,7 @@ struct options read_options(int argc, char **argv);
 
 /* Prints one line on standard error. */
 void __attribute__((format(printf, 1, 2))) say(const char *format, ...);
-/* Dropped when the reader does not read, because it must not make us wait. */
+/* Never waits: a note is dropped when the reader does not read. */
 void write_note(int status_fd, const char *text);
 /* The last line for the process that started us, which waits for it. */
 void write_status(int *status_fd, const char *line);
@@ -59,7 +59,7 @@ void settle_descriptors(int keep);
 void become_child(int first_closed);
 /* Starts the daemon in a session of its own, with its control socket as descriptor 3. 0 or an errno. */
 int start_daemon(char **program, pid_t *pid, int *control);
-/* Sends one line; `descriptor` -1: none. A reader that is gone or hangs is noticed in another way. */
+/* Sends one line; `descriptor` -1: none. Failures are not returned: the end or the silence of the daemon is noticed. */
 void send_line(int control, const char *line, int descriptor);
 /*
  * Length of the line (NUL-terminated), 0 when the daemon closed its end, -EAGAIN when there is no line, or -errno. A
@@ -168,9 +168,9 @@ void forget_crashes(struct crashes *crashes);
 bool is_near_limit(const struct crashes *crashes, int limit);
 /* Puts both into the environment of the daemon that is started next. */
 void tell_successor(int crashes, const char *why);
-/* Also tells whether the last daemon died of its own fault, possibly of a request in flight. */
+/* Puts into that environment whether the last daemon died of its own fault, possibly of a request in flight. */
 void tell_fault(bool of_itself);
-/* The text about a daemon that died, for the log and for its successors. `cause`: its own words, or "". */
+/* The text about a daemon that died, for the log and for its successors. `cause`: the daemon's own report, or "". */
 void describe_death(bool killed, const char *how, const char *cause, char *text, size_t size);
 /* The same for the last daemon, which has no successor. `limit`: as for count_crash. */
 void describe_loss(const struct crashes *crashes, int limit, bool killed, const char *how, const char *cause,
@@ -200,9 +200,9 @@ bool take_reload_back(char **named, const char *why);
  * False: none was taken back.
  */
 bool stay_with_reload(char **named, const char *why);
-/* A daemon serves. */
+/* Must be called when a daemon begins to serve. */
 void close_reload(int64_t now_ms);
-/* The serving daemon has died. If it served for long, the reload has proved good. */
+/* Must be called when the serving daemon has died. If it served for long, the reload has proved good. */
 void judge_reload(int64_t now_ms);
 /* Takes over the former supervisor's state of a trial. `served_ms` as in the options. */
 void adopt_reload(int served_ms, int64_t now_ms);
@@ -211,7 +211,7 @@ void adopt_reload(int served_ms, int64_t now_ms);
 enum unmount_how {
   UNMOUNT_IF_FREE, /* EBUSY while programs use it */
   UNMOUNT_LAZILY,  /* detached at once; ends when the last file is closed */
-  UNMOUNT_BY_FORCE /* detached with its copies, and all requests under way fail: for a daemon that is dead */
+  UNMOUNT_BY_FORCE /* detached with its copies, and all requests in flight fail: for a mount whose daemon is dead */
 };
 /* Starts a child that unmounts. Its exit status is 0 or an errno (0 also when our mount is gone). -1: errno is set. */
 pid_t start_unmount(const struct mount *mount, enum unmount_how how);

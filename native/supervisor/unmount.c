@@ -62,7 +62,8 @@ static int unmount_entry(const struct table_entry *entry, enum unmount_how how)
   return error != 0 ? error : EBUSY;
 }
 
-/* The device helps to tell our mount from others, but would keep the connection when the daemon is gone. */
+/* Must be called before unmounting: an open device would keep the connection alive after the daemon is gone. Until then
+ * the device tells our mount from others. */
 static void close_device(struct mount *mount)
 {
   if (mount->device >= 0) close(mount->device);

@@ -1,17 +1,18 @@
 /**
- * Checks that a mount and the folders it lives on do not lie in each other: a mount would hide such a folder, or
- * contain it.
+ * Checks that the mountpoint and the folders that the mount needs do not lie in each other: the mount would hide such a
+ * folder, or contain it.
  */
 import { readMountTable } from "../daemon/mount-table.ts";
 import { Failure } from "./failure.ts";
 import { findPlace } from "./mountpoint.ts";
 
-/** `what` names the folder for the user, such as "--state-dir d". */
+/** `what`: the name of the folder in messages, such as "--state-dir d". */
 export interface OwnFolder {
   readonly what: string;
   readonly path: string;
 }
 
+/** Throws a Failure. */
 export function checkApart(dir: string, folders: readonly OwnFolder[]): void {
   const table = readMountTable();
   const mountpoint = findPlace(dir, table).path;

@@ -1,15 +1,12 @@
-/**
- * Prepares the command line for its parser. Words that the parser would take for something else are made explicit, or
- * refused.
- */
+/** Prepares the command line for its parser: words that the parser would misread are made explicit or refused. */
 import { EXIT, Failure } from "./failure.ts";
 import { FLAGS, type Flag, type FlagName } from "./flags.ts";
 import { parseSwitch } from "./values.ts";
 
-/** Switches that the parser itself has. */
+/** The parser's own switches. */
 const PARSERS_OWN = ["help", "version"];
 
-/** `taken`: names of the command's flags that would otherwise be the parser's own. Throws a Failure (usage). */
+/** `taken`: names of the command's own flags, which hide the parser's. Throws a Failure (usage). */
 export function explicitArguments(argv: readonly string[], taken: readonly string[] = []): string[] {
   const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
   const seen = new Set<string>();

@@ -3,7 +3,7 @@ import { ControlError, Refusal } from "../daemon/control-client.ts";
 import type { DaemonSocket } from "../daemon/runtime-folder.ts";
 import { findSuccessor, type Served } from "./find-mount.ts";
 
-/** `question` must be one that may be asked twice. Rejects with the ControlError of the last daemon asked. */
+/** `question` may be asked more than once. Rejects with the ControlError of the last daemon asked. */
 export async function ask<T>(served: Served, question: (socket: DaemonSocket) => Promise<T>): Promise<T> {
   for (let asked = served; ; ) {
     try {

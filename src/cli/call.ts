@@ -42,13 +42,13 @@ export async function call(values: Values<"call">): Promise<number> {
     return exitCodeOf(answer.status);
   } catch (cause) {
     if (cause instanceof Failure) throw cause;
-    // The error of fetch itself only says that it failed. Its cause says why.
+    // The error of fetch only says that it failed. The reason is in its cause.
     const inner = cause instanceof TypeError && cause.cause instanceof Error ? cause.cause : cause;
     throw new Failure(`${method} ${url.pathname}: ${lineOf(inner)}`, EXIT.failure, { cause });
   }
 }
 
-/** Exit codes that a script can tell apart: 4 for a fault of the caller, 5 for a fault of the gateway. */
+/** Exit codes for scripts: 4 for a fault of the caller (4xx), 5 for a fault of the gateway (5xx). */
 function exitCodeOf(status: number): number {
   return status < 400 ? EXIT.ok : status < 500 ? 4 : 5;
 }

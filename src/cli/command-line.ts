@@ -105,7 +105,7 @@ const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
   "triggers remove": async () => (await import("./triggers.ts")).triggersRemove,
 };
 
-/** A command was chosen. It is thrown out of the parser: yargs writes a command's help once the command has run. */
+/** The chosen command. It is thrown out of the parser, because yargs would write the command's help after its run. */
 class Chosen extends Error {
   readonly run: () => Promise<number>;
   constructor(run: () => Promise<number>) {
@@ -164,10 +164,7 @@ async function main(words: readonly string[]): Promise<number> {
   return EXIT.ok;
 }
 
-/**
- * Words after "--" are not for the parser if the command takes them. For other commands "--" only says that no flags
- * follow.
- */
+/** If the command takes words after "--", the parser does not get them. For other commands "--" only ends the flags. */
 function splitRest(words: readonly string[]): { readonly argv: readonly string[]; readonly rest: readonly string[] } {
   const name = nameOf(words);
   const at = words.indexOf("--");
@@ -177,11 +174,11 @@ function splitRest(words: readonly string[]): { readonly argv: readonly string[]
 
 const flagNamesOf = (name: string) => (isCommand(name) ? (COMMANDS[name] as Command).flags.map(flagName) : []);
 
-/** The words of the command that the line begins with, as far as there is one. */
+/** The name of the command that the line begins with; its first word if that is no command. */
 const nameOf = (argv: readonly string[]) =>
   [3, 2, 1].map((count) => argv.slice(0, count).join(" ")).find(isCommand) ?? argv[0] ?? "";
 
-/** Our own text for a message of the parser, with the dashes that the user typed. */
+/** Replaces a message of the parser by our own text, with the dashes that the user typed. */
 function usageMessage(message: string, argv: readonly string[]): string {
   const [, unknown] = /^Unknown arguments?: (.*)$/.exec(message) ?? [];
   const word = unknownCommand(argv);
@@ -213,7 +210,7 @@ function folderNeeded(argv: readonly string[]): string {
   return `${name} needs ${describeMissing(missing, ["a folder DIR"])}`;
 }
 
-/** The next word is a folder, so it is no mistyped command, whatever it looks like. */
+/** True if the next word is a folder. It is no mistyped command then, even if it looks like one. */
 function takesFolder(name: string): boolean {
   return isCommand(name) && COMMANDS[name].dir !== "none";
 }
@@ -222,7 +219,7 @@ function isCommand(name: string): name is CommandName {
   return Object.hasOwn(COMMANDS, name);
 }
 
-/** The first word that should be a command but is not. */
+/** The line up to the first word that should be a command but is not. */
 function unknownCommand(argv: readonly string[]): string | undefined {
   const names: readonly string[] = Object.keys(COMMANDS);
   let known = "";
@@ -288,7 +285,7 @@ function describe(command: CommandName, name: FlagName) {
   };
 }
 
-/** The client's messages begin with an operation. In its place stands the command that the user ran. */
+/** The client's messages begin with an operation. It is replaced by the command that the user ran. */
 function lineFor(error: unknown, argv: readonly string[]): string {
   const line = lineOf(error);
   const rest = withoutOperation(line);
@@ -308,7 +305,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
     if (wantsStack(argv) && error instanceof Error) console.error(error);
     exitCode = exitCodeOf(error);
   }
-  // A handle that a command left open must not keep the process alive. Its output must arrive if it is read.
+  // A handle that a command left open must not keep the process alive. Output must still reach its reader.
   const end = () => {
     const why = exitCode === EXIT.ok ? output.why() : undefined;
     if (why !== undefined) {

@@ -2,7 +2,7 @@
 import type { FlagName } from "./flags.ts";
 
 export interface Command {
-  /** A folder follows the command's words, or may. */
+  /** Whether a folder follows the command's words. */
   readonly dir: "required" | "optional" | "none";
   /** Any number of paths after the folder. */
   readonly paths?: true;
@@ -10,17 +10,17 @@ export interface Command {
   readonly positionals?: readonly string[];
   /** Names of words that may follow those. */
   readonly optional?: readonly string[];
-  /** Name of the words after "--", of which there must be at least one. They are not flags of ours. */
+  /** Name of the words after "--". There must be at least one. They are not parsed as flags. */
   readonly rest?: string;
   readonly summary: string;
   /** More lines for scripts: the output of --json, the meaning of exit codes. */
   readonly notes?: readonly string[];
   readonly flags: readonly FlagName[];
   readonly required?: readonly FlagName[];
-  /** Required values may come from an environment instead; the command checks that itself. */
+  /** Required values may come from an environment of the configuration instead; the command checks that itself. */
   readonly orEnvironment?: true;
   readonly hidden?: readonly FlagName[];
-  /** The command changes a thing that exists: a value that is not given stays, whatever defaults and variables say. */
+  /** The command changes something that exists: a value that is not given stays, without defaults and variables. */
   readonly changes?: true;
   readonly examples: readonly (readonly [string, string])[];
 }

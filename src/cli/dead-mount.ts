@@ -1,6 +1,6 @@
 /**
- * Detaches mounts whose daemon is gone. Two commands may want that at once, and must not hit a mount that was made
- * meanwhile. So they do it one at a time, and each looks again first.
+ * Detaches mounts whose daemon is gone. Two commands may want that at once. If the slower one detached by the path
+ * alone, it would hit a mount that was made meanwhile. So they take turns by a lock, and each looks again first.
  */
 import { join } from "node:path";
 import { detach } from "../daemon/detach.ts";
@@ -15,7 +15,7 @@ import { pollUntil } from "./poll.ts";
 
 const LOCK_LIMIT_MS = 30_000;
 
-/** False: the mount is not dead. Also true when it is gone already. Rejects with a Failure. */
+/** True: the mount is detached, or was gone already. False: it is not dead. Rejects with a Failure. */
 export async function detachDead(mount: MountEntry): Promise<boolean> {
   const { runtime } = userFolders();
   makeRuntimeFolder(runtime);

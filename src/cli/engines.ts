@@ -11,7 +11,7 @@ export async function enginesList(values: Values<"engines list">): Promise<numbe
       json: values.json,
       heads: ["NAME", "LIMIT", "DESCRIPTION"],
       row: ({ name, timeLimitSeconds, description }) => [name, formatDuration(timeLimitSeconds * 1000), description],
-      none: "The gateway has no engine. Its owner adds one: wsfs gateway engine add NAME -- COMMAND.",
+      none: "The gateway has no engine. The gateway's owner can add one: wsfs gateway engine add NAME -- COMMAND.",
     }),
   );
   return EXIT.ok;

@@ -1,4 +1,4 @@
-/** The process environment of commands besides the flags' variables (options.ts), and that of their children. */
+/** Environment variables of commands, except those of flags (options.ts), and the environment of child processes. */
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
@@ -14,13 +14,13 @@ export interface Folders {
   readonly data: string;
   /** Folder of the configuration file. */
   readonly config: string;
-  /** Sockets and records of running daemons: the folder for those of a new daemon. */
+  /** The folder for the socket and the record of a new daemon. */
   readonly runtime: string;
-  /** All folders where they may be. When a login session begins or ends, another one becomes the first. */
+  /** All folders that may hold those of running daemons. When a login session begins or ends, another one is first. */
   readonly runtimes: readonly string[];
 }
 
-/** The facts that depend on the machine. */
+/** Facts about the machine. */
 export interface Machine {
   /** The id of this boot. */
   boot(): string;
@@ -57,11 +57,11 @@ export function userFolders(
 }
 
 /**
- * Root has one folder, by whatever way a user became root, so that every shell finds every mount. Another user has the
- * folder of the login session, also for programs that run outside of it (cron). XDG_RUNTIME_DIR counts only if this
- * user owns it: it may be left over from another user (su). Without a session, the folder lies below the state folder.
- * That may be on a disk that machines share and that outlives a boot, so the folder is named after this boot of this
- * machine (short, because paths of sockets must be short).
+ * Root has one folder, so that every shell finds every mount, whether it came from a login, su or sudo. Another user
+ * has the folder of the login session, also for programs that run outside of it (cron). XDG_RUNTIME_DIR counts only if
+ * this user owns it: it may be left over from another user (su). Without a session, the folder lies below the state
+ * folder. Machines may share that disk, and it outlives a boot. So the folder is named after this boot of this machine.
+ * The name is short, because paths of sockets must be short.
  */
 function runtimeFolders(
   environment: NodeJS.ProcessEnv,

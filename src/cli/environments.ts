@@ -1,6 +1,6 @@
 /**
- * Environments: named gateways in the user's configuration file, $XDG_CONFIG_HOME/wsfs/config.json. One more, `local`,
- * is the gateway that `wsfs start` keeps, wherever it listens now.
+ * Environments: named gateways in the user's configuration file, $XDG_CONFIG_HOME/wsfs/config.json. The environment
+ * `local` needs no entry: it is the gateway that `wsfs start` keeps, whatever its address is now.
  */
 import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

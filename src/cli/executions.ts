@@ -28,7 +28,7 @@ export async function executionsRun(values: Values<"executions run">): Promise<n
   );
 }
 
-/** An end that is not a success is printed to standard error. Returns the exit code. */
+/** Prints to standard error why an execution did not succeed. Returns the exit code. */
 function endOf({ state, exitCode, detail }: Execution): number {
   if (state === "succeeded") return EXIT.ok;
   const why = detail ?? (exitCode === null ? "" : `exit code ${exitCode}`);

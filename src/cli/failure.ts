@@ -23,7 +23,7 @@ export function exitCodeOf(error: unknown): number {
   return EXIT.failure;
 }
 
-/** The client's messages begin with the failed operation, which users of the command line have not called. */
+/** Removes the operation that the client's messages begin with: users of the command line did not call it. */
 export function withoutOperation(message: string): string {
   const [start, name = ""] = /^(\w+): /.exec(message) ?? [""];
   return Object.hasOwn(OPERATIONS, name) ? message.slice(start.length) : message;

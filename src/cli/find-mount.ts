@@ -21,7 +21,7 @@ export interface Served {
 
 export interface FoundMount {
   readonly mount: MountEntry;
-  /** Absent: no daemon serves it that this user could ask. */
+  /** Absent: no daemon serves it, or this user cannot ask that daemon. */
   readonly served?: Served;
 }
 
@@ -31,7 +31,7 @@ export function findMount(dir: string): FoundMount | undefined {
   return place.is === "ourMount" ? { mount: place.mount, ...serving(place.mount) } : undefined;
 }
 
-/** Within this time a dead daemon is replaced, or its mount is taken off. */
+/** Within this time a dead daemon is replaced, or its mount is detached. */
 const REPLACED_MS = 15_000;
 const ENDING_MS = 1000;
 
@@ -46,7 +46,7 @@ export async function findServed(dir: string): Promise<FoundMount | undefined> {
   return found;
 }
 
-/** The daemon that serves this mount after one that ended while it was asked. Undefined: there is none. */
+/** Finds the daemon that took over from one that ended while it was asked. Undefined: there is none. */
 export async function findSuccessor({ record }: Served, limitMs = REPLACED_MS): Promise<Served | undefined> {
   const { mountId, daemon } = record;
   const [entry] = mountsOf(readMountTable(), record.connection);
@@ -66,7 +66,7 @@ export function hasEnded(daemon: ProcessIdentity): Promise<boolean> {
   return pollUntil(() => !isAlive(daemon), ENDING_MS);
 }
 
-/** For commands that need an answer of the daemon. Rejects with a Failure. */
+/** The mount at DIR and its daemon, for commands that need the daemon's answer. Rejects with a Failure. */
 export async function requireServed(dir: string): Promise<Required<FoundMount>> {
   const found = await findServed(dir);
   if (found === undefined) throw new Failure(`nothing of wsfs is mounted at ${dir}`, EXIT.notMounted);
@@ -75,7 +75,7 @@ export async function requireServed(dir: string): Promise<Required<FoundMount>> 
   return { mount, served };
 }
 
-/** Returns the reason why a mount has no daemon that this user could ask. */
+/** Returns the reason why this user can ask no daemon about the mount. */
 export async function whyUnserved(dir: string, mount: MountEntry): Promise<string> {
   if (await isDead(mount)) return `it is stale, its daemon is gone; "wsfs umount ${dir}" removes it`;
   return whyUnfound(mount);
@@ -89,7 +89,7 @@ export function whyUnfound(mount: MountEntry): string {
   return `its daemon is not found in ${folders}; give the WSFS_RUNTIME_DIR that it was mounted with`;
 }
 
-/** By the number of the connection, wherever the mount was moved or copied to. */
+/** Finds the daemon by the number of the connection, so the mount may have been moved or copied. */
 export function serving(mount: MountEntry): Pick<FoundMount, "served"> {
   const [found] = recordsFor(mount)
     .filter(({ record }) => record.connection === mount.connection && record.isOver !== true)
@@ -115,7 +115,7 @@ function recordsIn(folder: string, owner?: number): Served[] {
   }));
 }
 
-/** Records of this user. For root also those of the user who mounted, as the mount's options say. */
+/** The records of this user. For root, also those of the user who mounted, by the mount's options. */
 function recordsFor(mount: MountEntry): Served[] {
   const own = userFolders().runtimes;
   const { uid } = mountedBy(mount);

@@ -16,7 +16,7 @@ interface Common {
   readonly setting?: keyof DaemonSettings;
 }
 
-/** One value. Without a value and a default: undefined, or an error where the command requires the flag. */
+/** One value. If neither a value nor a default is there: undefined, or an error if the command requires the flag. */
 interface ValueFlag extends Common {
   readonly type: "value";
   readonly kind: values.Kind<unknown>;
@@ -82,7 +82,7 @@ export const FLAGS = {
     defaultHelp: "now",
     help: "Show everything as it was at this moment, read-only",
   },
-  /** The flag of the history commands. It has no variable: without the flag, a path lies in a mount. */
+  /** For history commands. It has no variable, because without the flag a path lies in a mount. */
   "in-workspace": {
     type: "value",
     kind: values.named("NAME"),
@@ -326,7 +326,7 @@ export const FLAGS = {
   },
   bare: {
     type: "switch",
-    help: "Offer only the calls that every gateway has, in other words; mount it with its profile",
+    help: "Offer only the calls that every gateway has, under other names; mount it with its profile",
   },
   profile: {
     type: "value",
@@ -334,7 +334,7 @@ export const FLAGS = {
     variable: true,
     file: true,
     setting: "profile",
-    help: "Profile of another gateway, as JSON: its words, and the features it lacks",
+    help: "Profile of another gateway, as JSON: its names for calls and fields, and the features it lacks",
   },
   faults: { type: "switch", help: "Open the control endpoint /faults (GET, PATCH), without a token" },
   scope: {

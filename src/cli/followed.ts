@@ -1,7 +1,4 @@
-/**
- * The environment whose entry a mount follows: the file it stands in, and the settings that changes of it must not
- * touch.
- */
+/** The environment whose entry a mount follows: the entry's file, and the settings that flags have fixed. */
 import { dirname } from "node:path";
 import { readMountTable } from "../daemon/mount-table.ts";
 import type { FollowedEntry } from "../daemon/settings.ts";
@@ -12,7 +9,7 @@ import { findPlace } from "./mountpoint.ts";
 
 export type FollowedFile = Omit<FollowedEntry, "fixed">;
 
-/** Throws a Failure when the daemon of the mount at `dir` must not look at the file, because that lies in the mount. */
+/** Throws a Failure when the file lies in the mount at `dir`: a daemon must not read files of its own mount. */
 export function followedFile(dir: string, { name, file, seen }: ChosenEnvironment): FollowedFile {
   const { path } = findPlace(file, readMountTable());
   const folder = dirname(path);

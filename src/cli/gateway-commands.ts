@@ -1,7 +1,4 @@
-/**
- * The commands of the local gateway: the gateway itself, its tokens, accounts and engines, how much of the past it
- * keeps, its backups. See options.ts.
- */
+/** The commands of the local gateway: serving, tokens, accounts, engines, retention, backups. See options.ts. */
 import type { Command } from "./command.ts";
 import { FAULT_FLAGS, LAG_FLAGS, OUTSIDE_FLAGS } from "./flags.ts";
 

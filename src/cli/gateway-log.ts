@@ -1,6 +1,6 @@
 /**
  * The log of a running gateway on standard error, one line for each request: columns on a terminal, JSON lines
- * elsewhere. A reader that does not read neither stops the gateway nor fills its memory.
+ * elsewhere. If the reader does not read, the gateway neither stops nor fills its memory.
  */
 import { type Logger as Pino, pino, stdTimeFunctions } from "pino";
 import { describeError, type Logger, type LogLevel } from "../lib/log.ts";

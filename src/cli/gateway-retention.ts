@@ -1,6 +1,4 @@
-/**
- * `wsfs gateway policy …` and `wsfs gateway prune`: how much of the past a local gateway keeps, whether it runs or not.
- */
+/** `wsfs gateway policy …` and `wsfs gateway prune`: retention of a local gateway, whether it runs or not. */
 import { existsSync } from "node:fs";
 import { gatewaySocket, runningGateway } from "../daemon/gateway-record.ts";
 import { hasCode } from "../lib/system-error.ts";
@@ -66,7 +64,7 @@ function describeReport({ workspaces, orphans }: PruneReport, isDry: boolean): s
 
 const printJson = (value: unknown) => void process.stdout.write(`${JSON.stringify(value)}\n`);
 
-/** Works through the socket of the gateway that serves the folder. If none runs, it works on the folder itself. */
+/** Works through the socket of the gateway that serves the folder. If no gateway runs, it works on the folder. */
 async function withOwner(given: string, work: (owner: OwnerCalls) => Promise<number>): Promise<number> {
   const data = await dataFolder(given);
   const running = runningGateway(data);

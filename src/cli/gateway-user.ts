@@ -16,10 +16,13 @@ type Account = import("../gateway/accounts/index.ts").Account;
 export async function userAdd(values: Values<"gateway user add">): Promise<number> {
   return withAccounts(values.data, async ({ accounts }) => {
     const { NAME: name } = values.positionals;
-    if (values.outside && values.generate) throw new Failure("--outside: has no password to --generate", EXIT.usage);
+    if (values.outside && values.generate)
+      throw new Failure("--outside and --generate exclude each other: such an account has no password", EXIT.usage);
     if (values.outside) {
       await accounts.add(name, null);
-      process.stdout.write(`There is an account ${name}, for who signs in at the gateway's --issuer under this name\n`);
+      process.stdout.write(
+        `There is an account ${name}, for the first person who signs in at the gateway's --issuer under this name\n`,
+      );
       return EXIT.ok;
     }
     const password = values.generate ? generated() : await askNew(name);
@@ -141,8 +144,8 @@ function namesAre(names: readonly string[]): string {
 const generated = () => randomBytes(15).toString("base64url");
 
 /**
- * Asks twice on a terminal, without echo. Otherwise it reads one line of standard input. Never an argument, which other
- * users can see.
+ * On a terminal it asks twice, without echo. Otherwise it reads one line of standard input. A password is never an
+ * argument, because other users can see arguments.
  */
 async function askNew(name: string): Promise<string> {
   if (!process.stdin.isTTY) return (await text(process.stdin)).split(/\r?\n/, 1).join("");

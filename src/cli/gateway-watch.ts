@@ -1,9 +1,10 @@
 /**
  * Decides when the gateway that `start` keeps may end: when no mount uses it any more. Until the first mount is there,
  * the `start` command needs the gateway and holds a pipe to it. The pipe is closed when the mount is usable, when the
- * mount failed, and when `start` was killed. Each later `start` that mounts from the gateway holds the lock of the data
- * folder until its own mount is there. The gateway takes that lock before it ends, so that no `start` gets a gateway
- * that is about to end.
+ * mount failed, and when `start` was killed.
+ *
+ * Race: a later `start` could find the gateway just before it ends. So each `start` holds the lock of the data folder
+ * until its mount is there, and the gateway takes that lock before it ends.
  */
 import { createReadStream } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";

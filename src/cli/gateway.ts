@@ -21,7 +21,7 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
   forbidCore();
   const data = absolute(values.data);
   if (values.bare && values.quota.length > 0) {
-    throw new Failure("--quota: a bare gateway has no word for it", EXIT.usage);
+    throw new Failure("--quota: a bare gateway has no quota", EXIT.usage);
   }
   const outside = outsideIssuer(values);
   // Files that are made in the folder must belong to the owner alone.
@@ -115,9 +115,7 @@ function readSecret(file: string): string {
   return text;
 }
 
-/**
- * Without --port it takes the port of last time, so that addresses that were noted stay valid. Rejects with a Failure.
- */
+/** Without --port it takes the port of last time, so that saved addresses stay valid. Rejects with a Failure. */
 async function listen(
   values: Values<"gateway">,
   data: string,
@@ -160,7 +158,7 @@ async function listen(
   }
 }
 
-/** The flags in the words of gateway/fault-options.ts, which checks them. */
+/** Translates the flags into the options of gateway/fault-options.ts, which checks them. */
 async function misbehaviour(values: Values<"gateway">) {
   const { excessOfRates, FAULT_TARGETS, FAULTS, faultOptions } = await import("../gateway/fault-options.ts");
   const times = (name: "latency" | "path-lag" | "journal-lag" | "id-lag") => values[name];
@@ -207,7 +205,7 @@ function quotas(values: Values<"gateway">): Record<string, number> {
   const found = new Map<string, number>();
   for (const { workspace, bytes } of values.quota) {
     const whose = workspace === "all" ? "each workspace" : `"${workspace}"`;
-    if (found.has(workspace)) throw new Failure(`--quota: that of ${whose} is given twice`, EXIT.usage);
+    if (found.has(workspace)) throw new Failure(`--quota: the quota of ${whose} is given twice`, EXIT.usage);
     found.set(workspace, bytes);
   }
   return Object.fromEntries(found);
@@ -223,7 +221,7 @@ function listenFailure(error: unknown, values: Values<"gateway">): unknown {
   return error;
 }
 
-/** The lines show how the first of the workspaces is used. */
+/** Prints the address, and how to use the first of the workspaces. */
 async function announce(
   values: Values<"gateway">,
   data: string,

@@ -1,13 +1,13 @@
 /** The commands of history: they show a workspace's present and past, and bring nodes back. See options.ts. */
 import type { Command } from "./command.ts";
 
-/** A path lies in a mount, or in the workspace that is named. */
+/** A path lies in a mount, or in the workspace of --workspace. */
 const WHERE = ["env", "in-workspace"] as const;
 const OUTPUT = ["json", "debug"] as const;
 const PATH_NOTE = "A path is one in a mount, or with --workspace one of a workspace without a mount.";
 const FILE_NOTE =
-  "FILE is a path in a mount, or with --workspace one of a workspace. @V behind it is a version: its number (@3), @-1 for the one before the newest, or the one of a moment (@2h, @2026-11-27). Where a file has such a name, that is meant: --version names the version then.";
-const WAIT_NOTE = "What the mount has not uploaded yet goes first.";
+  "FILE is a path in a mount, or with --workspace one of a workspace. @V behind it is a version: its number (@3), @-1 for the one before the newest, or the one of a moment (@2h, @2026-11-27). If a file has exactly such a name, it means that file: name the version with --version then.";
+const WAIT_NOTE = "Changes that the mount has not uploaded yet are uploaded first.";
 
 export const HISTORY_COMMANDS = {
   list: {
@@ -17,9 +17,9 @@ export const HISTORY_COMMANDS = {
     notes: [PATH_NOTE, "Without PATH it is the current folder, or with --workspace the whole workspace."],
     flags: [...WHERE, "recursive", "at-time", "deleted", "limit", ...OUTPUT],
     examples: [
-      ["wsfs list ~/work/docs", "as the gateway has it; what the mount has not uploaded yet is not among it"],
+      ["wsfs list ~/work/docs", "as the gateway has it, without changes that the mount has not uploaded yet"],
       ["wsfs list ~/work --at yesterday --recursive --limit 0", "the tree as it was"],
-      ["wsfs list ~/work/docs --deleted", "what was deleted from it and can come back, the last first"],
+      ["wsfs list ~/work/docs --deleted", "deleted files and folders that can be restored, the last first"],
     ],
   },
   versions: {
@@ -29,7 +29,7 @@ export const HISTORY_COMMANDS = {
     notes: [PATH_NOTE],
     flags: [...WHERE, "limit", ...OUTPUT],
     examples: [
-      ["wsfs versions ~/work/notes.txt", "number, time, size, and who saved it where"],
+      ["wsfs versions ~/work/notes.txt", "number, time, size, author, and mount or execution"],
       ["wsfs versions --workspace main /notes.txt --limit 0 --json", "all of them, a line of JSON for each"],
     ],
   },
@@ -40,7 +40,7 @@ export const HISTORY_COMMANDS = {
     summary: "Compare two versions, line by line where they are text",
     notes: [
       FILE_NOTE,
-      "One FILE is compared with its newest version; without @V, the one before the newest is. On a terminal the pager of $PAGER shows it.",
+      "One FILE@V is compared with the newest version of the file. For FILE without @V, the two newest versions are compared. On a terminal the pager of $PAGER shows it.",
     ],
     flags: [...WHERE, ...OUTPUT],
     examples: [
@@ -61,7 +61,7 @@ export const HISTORY_COMMANDS = {
     flags: [...WHERE, "file-version", "at-time", "exact", "yes", "settle-timeout", ...OUTPUT],
     examples: [
       ["wsfs restore ~/work/docs --at yesterday", "shows what would be done, and asks"],
-      ["wsfs restore ~/work/docs --at '2026-11-27 10:22' --exact --yes", "and removes what is newer"],
+      ["wsfs restore ~/work/docs --at '2026-11-27 10:22' --exact --yes", "also deletes newer files and folders"],
       ["wsfs restore ~/work/notes.txt@3", "version 3 once more, as the newest version"],
       ["wsfs restore ~/work/notes.txt@-1", "the version before the newest"],
     ],
@@ -92,9 +92,9 @@ export const HISTORY_COMMANDS = {
     flags: [...WHERE, "since", "by", "follow-journal", "limit", ...OUTPUT],
     examples: [
       ["wsfs log ~/work --since 2h", ""],
-      ["wsfs log ~/work/notes.txt", "all that was done to it"],
-      ["wsfs log ~/work --by ada --follow", "as it comes, until Ctrl-C"],
-      ["wsfs log --workspace main --by laptop:/home/ada/work", "what was done in that mount"],
+      ["wsfs log ~/work/notes.txt", "all changes of the file"],
+      ["wsfs log ~/work --by ada --follow", "new changes too, until Ctrl-C"],
+      ["wsfs log --workspace main --by laptop:/home/ada/work", "the changes made in that mount"],
     ],
   },
   undo: {
@@ -108,9 +108,9 @@ export const HISTORY_COMMANDS = {
     ],
     flags: [...WHERE, "of-mount", "since", "last", "yes", "settle-timeout", ...OUTPUT],
     examples: [
-      ["wsfs undo ~/work", "after rm -rf ~/work/docs: shows what would come back, and asks"],
+      ["wsfs undo ~/work", "after rm -rf ~/work/docs: shows a plan, and asks"],
       ["wsfs undo ~/work --last 1 --yes", "the last change only"],
-      ["wsfs undo ~/work/docs --since 1h", "what was done in one folder"],
+      ["wsfs undo ~/work/docs --since 1h", "the changes in one folder"],
     ],
   },
 } as const satisfies Record<string, Command>;

@@ -1,7 +1,4 @@
-/**
- * Finds out whether the daemon of a mount is gone for good: whether the kernel says that no process has the device
- * open.
- */
+/** Finds out whether the daemon of a mount is gone for good. The kernel knows: no process has the device open. */
 import { execFile } from "node:child_process";
 import { type MountEntry, mountedBy } from "../daemon/mount-table.ts";
 

@@ -5,7 +5,7 @@ import type { Values } from "./options.ts";
 import { atGateway, printList, showAuthor } from "./service.ts";
 import { showTime } from "./table.ts";
 
-/** Only the key goes to standard output; the words about it go to standard error: KEY=$(wsfs keys create …). */
+/** Only the key goes to standard output, all other text to standard error: for KEY=$(wsfs keys create …). */
 export function keysCreate(values: Values<"keys create">): Promise<number> {
   const { "key-scope": scopes, json } = values;
   const expiresAt = values.expires === undefined ? undefined : new Date(Date.now() + values.expires * 1000);

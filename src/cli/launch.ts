@@ -87,12 +87,10 @@ export function launch(options: LaunchOptions): Launched {
   return { supervisor, ready, ended };
 }
 
-/** The daemon has reported the reason, so that its other output says no more. */
+/** The daemon has reported the reason: its other output adds nothing. */
 class Told extends Failure {}
 
-/**
- * Reads "note TEXT" lines, then "ready PID" or "failed CODE TEXT". The pipe just ends when neither could be reported.
- */
+/** Reads "note TEXT" lines, then "ready PID" or "failed CODE TEXT". If the supervisor dies, the pipe just ends. */
 async function readStatus(
   pipe: Socket,
   ended: Promise<number>,

@@ -55,7 +55,7 @@ export async function mount(given: Values<"mount">, isGiven: ReadonlySet<FlagNam
   });
 }
 
-/** A moment such as "yesterday" is told once, here. Nothing of the past can be changed. */
+/** A moment such as "yesterday" is resolved once, here. A mount of the past is read-only. */
 function viewOf(values: Values<"mount">): Partial<Pick<DaemonSettings, "path" | "at" | "readOnly">> {
   const { "mount-path": path, "mount-at": at } = values;
   if (at !== undefined && at.getTime() > Date.now()) {
@@ -67,7 +67,7 @@ function viewOf(values: Values<"mount">): Partial<Pick<DaemonSettings, "path" | 
   };
 }
 
-/** Flags and variables go before the environment's entry, the entry before defaults. */
+/** Flags and variables override the environment's entry, and the entry overrides defaults. */
 export function withEntry(
   values: Values<"mount">,
   isGiven: ReadonlySet<FlagName>,
@@ -97,7 +97,7 @@ export function chosenSettings(values: Values<"mount">, workspace: string) {
   } satisfies Partial<DaemonSettings>;
 }
 
-/** Undefined: flags give the gateway and the file with a token. */
+/** Undefined: flags give the gateway and the token file. */
 function environmentOf({ env, ...values }: Values<"mount">): ChosenEnvironment | undefined {
   const isByFlags = values["base-url"] !== undefined || values["token-file"] !== undefined;
   if (env === undefined && (isByFlags || !hasEnvironments())) return undefined;
@@ -129,18 +129,18 @@ function byLogin({ workspace }: Values<"mount">, { name, baseUrl, loginFile }: C
   return { baseUrl, workspace, login: { file: loginFile, howToSignIn: howToSignIn(name) } };
 }
 
-/** A daemon must not look at a file in its own mount, and gets no notice of its changes. */
+/** If the file lies in the mount, it is not followed: a daemon must not read files of its own mount. */
 function followed(dir: string, at: ChosenEnvironment, fixed: readonly string[]): Pick<DaemonSettings, "environment"> {
   try {
     return { environment: { ...followedFile(dir, at), fixed: [...fixed] } };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    note(`changes of ${at.file} are not taken over by themselves: ${error.message}`);
+    note(`the mount does not adopt changes of ${at.file}: ${error.message}`);
     return {};
   }
 }
 
-/** No other daemon can take over a mount by libfuse, so that a crash ends it. */
+/** A mount by libfuse ends with its daemon, because no other daemon can take it over. */
 export function ofTransport(
   transport: "kernel" | "fuse-native",
   crashes: number,
@@ -238,8 +238,8 @@ function sourceName(workspace: string): string {
 }
 
 /**
- * A terminal sends Ctrl-C to the supervisor as well, other senders only to us. The supervisor takes the second signal
- * for the same wish. We stay until it has ended, whatever the signal.
+ * A terminal sends Ctrl-C to the supervisor as well, other senders only to this command. So every signal is forwarded;
+ * the supervisor ignores a second one. This command stays until the supervisor has ended.
  */
 function forwardSignals(launched: Launched): () => void {
   const forward = (signal: NodeJS.Signals) => void launched.supervisor.kill(signal);
@@ -300,9 +300,7 @@ export async function prepareMountpoint(dir: string): Promise<string> {
   return place.path;
 }
 
-/**
- * The token itself is for the daemon to judge: a mount that knows its workspace goes on without one. Throws a Failure.
- */
+/** The daemon judges the token itself: a mount that knows its workspace can do without one. Throws a Failure. */
 export function checkTokenFile(path: string): void {
   try {
     const stat = statSync(path);

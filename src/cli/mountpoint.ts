@@ -1,6 +1,6 @@
 /**
- * Finds out what a folder on the command line is, without asking a wsfs mount: a mount that hangs would block the
- * command. The path is followed name by name, never through a mount of ours.
+ * Classifies a path on the command line: folder, mount, inside a mount, missing. No wsfs mount is asked, because one
+ * that hangs would block the command. The path is resolved name by name, and never through a mount of ours.
  */
 import { lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { dirname, isAbsolute, join, normalize } from "node:path";
@@ -57,7 +57,7 @@ export function findPlace(dir: string, table: readonly MountEntry[], folder?: st
   return { is: folderReached ? "folder" : "otherFile", path: current };
 }
 
-/** Names and "..". What ".." means is known only when the names before it are resolved. */
+/** Names and "..". A ".." is kept, because the names before it must be resolved first: they may be links. */
 function partsOf(path: string): string[] {
   return path.split("/").filter((name) => name !== "" && name !== ".");
 }

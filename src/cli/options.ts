@@ -10,7 +10,7 @@ import { HISTORY_COMMANDS } from "./history-commands.ts";
 import { SERVICE_COMMANDS } from "./service-commands.ts";
 import type * as values from "./values.ts";
 
-/** Flags that are settled when a mount is made. */
+/** Flags that are fixed when a mount is made. */
 const OF_THE_MOUNT = [
   "read-only",
   "transport",

@@ -16,11 +16,9 @@ export interface Pace {
 
 const WINDOW_MS = 10_000;
 const MEANINGFUL_MS = 1_000;
-/** When nothing has moved for so long, the remaining time is unknown. */
+/** When nothing has moved for this long, the remaining time is unknown. */
 const QUIET_MS = 3_000;
-/**
- * A longer estimate comes from a speed that tells nothing: a few small changes went out while a large one was prepared.
- */
+/** A longer estimate is meaningless: a few small changes went out while a large one was prepared. */
 const LONGEST_MS = 2 * DAY_MS;
 
 export function createPace(): Pace {

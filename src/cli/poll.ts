@@ -1,4 +1,4 @@
-/** Waits for things that send no notice, such as the end of a process that is not our child. */
+/** Waits for events without a notification, such as the end of a process that is not our child. */
 import { setTimeout as pause } from "node:timers/promises";
 
 const INTERVAL_MS = 10;

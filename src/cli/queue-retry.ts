@@ -42,7 +42,7 @@ export function pathInMount(
   return resolve("/", relative(place.mount.mountpoint, place.path));
 }
 
-/** Undefined: it cannot be found out on this machine where the path leads. */
+/** Undefined: the path cannot be resolved on this machine. */
 function placeOf(path: string, table: readonly MountEntry[], folder: string | undefined): Place | undefined {
   try {
     return findPlace(path, table, folder);

@@ -1,4 +1,4 @@
-/** `wsfs queue`: shows what waits to be uploaded, and why. Prints while it reads, so that no list is too long. */
+/** `wsfs queue`: shows the changes that wait to be uploaded, and why. Prints while it reads: lists may be long. */
 import { once } from "node:events";
 import type { QueueItem, QueueSums } from "../daemon/control-messages.ts";
 import { hasCode } from "../lib/system-error.ts";

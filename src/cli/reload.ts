@@ -18,7 +18,7 @@ import { pollUntil } from "./poll.ts";
 import { formatWait } from "./wording.ts";
 import { absolute } from "./working-folder.ts";
 
-/** The limit for the start of a daemon: it looks through its state dir, and the gateway may be slow. */
+/** The limit for the start of a daemon, which checks its state dir and may wait for a slow gateway. */
 const START_LIMIT_MS = 180_000;
 
 export async function reload(values: Values<"reload">): Promise<number> {
@@ -32,8 +32,8 @@ export async function reload(values: Values<"reload">): Promise<number> {
   const { record, version } = await successor(dir, served, mountId);
   const { reload } = record;
   if (reload?.id !== id) {
-    // The daemon gave way to another reload and had no answer left for ours. A record keeps the last reload, so that an
-    // older one must not count.
+    // The daemon gave way to another reload before it answered this one. The record keeps the last reload, which may be
+    // one from before this command.
     if (reload !== undefined && reload.id !== served.record.reload?.id)
       throw new Failure("another reload is under way");
     throw new Failure(`the daemon of ${dir} ended before it could give way; another one serves it as before`);
@@ -87,7 +87,7 @@ async function ask({ record, socket }: Served, request: ReloadRequest): Promise<
   try {
     await postReload(socket, request);
   } catch (error) {
-    // The successor's record tells how far it got.
+    // The daemon has ended, perhaps because it gave way: the successor's record tells.
     if (!(error instanceof ControlError) || !(await hasEnded(record.daemon))) throw error;
   }
 }

@@ -11,7 +11,7 @@ export const REST = "--";
 /** The values that the parser found, by the flag's name on the command line. Absent: not given. */
 export type Given = Readonly<Record<string, unknown>>;
 
-/** Flags go before variables, variables before defaults. Throws a Failure (usage) that names the flag or variable. */
+/** Flags override variables, variables override defaults. Throws a Failure (usage) that names the flag or variable. */
 export function resolveValues<C extends CommandName>(
   commandName: C,
   given: Given,
@@ -98,7 +98,7 @@ function defaultOf(flag: Flag): unknown {
   return flag.type === "value" ? flag.default : undefined;
 }
 
-/** Throws a Failure (usage) that says where the text stands, what was expected and what came. */
+/** Throws a Failure (usage) with the source of the text, the expected form and the text. */
 export function checkedValue(flag: Flag, source: string, raw: unknown): unknown {
   if (flag.type === "switch") return typeof raw === "boolean" ? raw : parseAt(source, raw, values.parseSwitch);
   if (flag.type === "list") {

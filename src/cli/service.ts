@@ -103,7 +103,7 @@ export async function inputOf(given: string | undefined): Promise<unknown> {
   }
 }
 
-/** The account that did it, in words. */
+/** The name of the account; "" if there is none. */
 export function showAuthor(by: { readonly account: string | null } | null): string {
   return by?.account ?? "";
 }

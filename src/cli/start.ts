@@ -41,8 +41,7 @@ export async function start(values: Values<"start">): Promise<number> {
   const profile = readProfile(values.profile);
   const { mountpoint, made } = await makeMountpoint(dir);
   const madeData = makeDataFolder(values.data ?? data);
-  // Held until the mount is there: the gateway that is found or started must not end before, and no second one must be
-  // started.
+  // The lock is held until the mount is there. Meanwhile the gateway does not end, and no second one is started.
   const lock = startLock(data);
   let release = () => {
     release = () => {};
@@ -110,14 +109,14 @@ export async function start(values: Values<"start">): Promise<number> {
     await gateway?.ended();
     if (!isMounted) {
       unmakeFolders(made);
-      // After a gateway that did not start, the folder stays, because it says why.
+      // If the gateway did not start, the folder stays, because its log has the reason.
       if (isNewData && gateway !== undefined) takeBackData(data, madeData);
     }
     throw error;
   }
 }
 
-/** Removes the folder of a gateway that was started in vain, unless it is in use or has content by now. */
+/** Removes the folder of a new gateway after a failed mount, unless the folder is in use or has content by now. */
 function takeBackData(data: string, made: readonly string[]): void {
   const lock = startLock(data);
   try {

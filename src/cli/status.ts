@@ -1,4 +1,4 @@
-/** `wsfs status`: shows what the daemon says about itself. */
+/** `wsfs status`: shows the state of a mount, as its daemon reports it. */
 import { dirname } from "node:path";
 import type { MountStatus } from "../daemon/control-messages.ts";
 import { readGatewayRecord } from "../daemon/gateway-record.ts";
@@ -124,7 +124,7 @@ function describeGateway({ online, offlineMs }: MountStatus): string {
   return `offline${since}: reads and writes go on from this machine`;
 }
 
-/** True if remote changes are shown at once. */
+/** How soon remote changes are shown. */
 function describeFreshness({ at, live, staleMs = 0, staleWhy, transport }: MountStatus): string {
   if (at !== undefined) return "none: what has changed since is not shown";
   if (live && transport === "fuse-native") return "live: what others change is shown within a second or two";
@@ -185,7 +185,9 @@ function describeEnvironment({ environment }: MountStatus): string | undefined {
 }
 
 function describeOwners({ owners }: MountStatus): string {
-  return owners === "real" ? "real: who makes a file owns it" : "mine: all files are shown as the mounting user's";
+  return owners === "real"
+    ? "real: the user who makes a file owns it"
+    : "mine: all files are shown as the mounting user's";
 }
 
 function describeRestarts({ restarts }: MountStatus): string | undefined {

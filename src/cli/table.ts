@@ -38,7 +38,7 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u;
 const NO_WIDTH = /^[\p{M}\p{Cf}]+$/u;
 
-/** Columns of one character, with all that is combined with it. */
+/** The number of columns of one character, with its combining marks. */
 function columnsOf(character: string): number {
   if (NO_WIDTH.test(character)) return 0;
   return WIDE.test(character) ? 2 : 1;

@@ -13,13 +13,10 @@ import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
 import { describeAllUnsent } from "./wording.ts";
 
-/**
- * The limit for the daemon's answer, which comes after it has taken in the last writes of programs. No disk is slower
- * than this.
- */
+/** The limit for the daemon's answer, which comes after the last writes of programs are done, even on a slow disk. */
 const UNMOUNT_LIMIT_MS = 60_000;
 const END_LIMIT_MS = 60_000;
-/** The limit for the successor of a daemon that died: it looks through its state dir. */
+/** The limit for the start of a successor of a daemon that died: it checks its state dir first. */
 const SUCCESSOR_LIMIT_MS = 60_000;
 /** A daemon that breaks off an answer ends at once. */
 const GOING_LIMIT_MS = 10_000;
@@ -64,14 +61,14 @@ async function askServingDaemon(
   }
 }
 
-/** Undefined when the daemon ended before it could say what is left. */
+/** Undefined when the daemon ended before it could report the unsent changes. */
 async function askToUnmount({ record, socket }: Served): Promise<UnmountReply | undefined> {
   const { ControlError, postUnmount } = await import("../daemon/control-client.ts");
   try {
     return await postUnmount(socket, UNMOUNT_LIMIT_MS);
   } catch (error) {
     if (!(error instanceof ControlError)) throw error;
-    // Another command was faster, or the daemon was killed and its supervisor takes the mount off.
+    // Another command was faster, or the daemon was killed and its supervisor unmounts.
     const isGoing = () => !isAlive(record.daemon) || mountsOf(readMountTable(), record.connection).length === 0;
     if (!(await pollUntil(isGoing, GOING_LIMIT_MS))) throw error;
     return undefined;
@@ -79,8 +76,8 @@ async function askToUnmount({ record, socket }: Served): Promise<UnmountReply | 
 }
 
 /**
- * For a daemon without a successor after some seconds. Undefined: the mount is gone, or its supervisor takes it off,
- * which would otherwise keep it until a release is installed that can serve. Rejects with a Failure.
+ * For a daemon that had no successor after some seconds. A supervisor that keeps the mount until a release can serve it
+ * is told to end. Undefined: the mount is gone, or that supervisor detaches it. Rejects with a Failure.
  */
 async function waitForSuccessor(asked: Served, dir: string, mount: MountEntry): Promise<Served | undefined> {
   const { connection, supervisor } = asked.record;
@@ -106,8 +103,8 @@ function describeUnmounted(reply: UnmountReply | undefined): string {
 }
 
 /**
- * With a copy left, either the mount would go on or the copy would be dead. Only the user knows which one is meant.
- * Throws a Failure.
+ * Throws a Failure while the mount has copies (mount --bind): after the unmount either the mount would go on in a copy,
+ * or the copy would be dead. The user must decide.
  */
 function refuseCopy(dir: string, mount: MountEntry, record: MountRecord): void {
   const others = mountsOf(readMountTable(), mount.connection).filter(({ id }) => id !== mount.id);
@@ -143,7 +140,7 @@ async function finishUnmounted({ dir, drain }: Values<"umount">): Promise<number
   throw new Failure(`${dir} could not be drained: it was unmounted already`);
 }
 
-/** No daemon serves the mount, so none can be asked. Its state dir has all that was saved. */
+/** No daemon serves the mount, so it is only detached. All saved bytes are in its state dir. */
 async function removeStale(dir: string, mount: MountEntry): Promise<number> {
   if (!(await detachDead(mount))) throw new Failure(`${dir} is still mounted: ${whyUnfound(mount)}`);
   process.stdout.write(`${dir} unmounted; its daemon was gone, what it had not uploaded is in its state dir\n`);

@@ -1,6 +1,6 @@
 /**
- * A parser for each kind of value of a flag or variable. Each throws an Error that says what was expected; the caller
- * adds the name of the flag and what came.
+ * A parser for each kind of value of a flag or variable. Each throws an Error whose message is the expected form; the
+ * caller adds the name of the flag and the given text.
  */
 
 import { resolve } from "node:path";

@@ -1,6 +1,6 @@
 /**
  * The folder that relative paths begin at. It may be gone, or lie in a mount that has ended; commands with absolute
- * paths work all the same. This file is loaded before all others, which ask for the folder when they are loaded.
+ * paths still work. This file must be loaded first: other modules call process.cwd() when they are loaded.
  */
 import { isAbsolute, resolve } from "node:path";
 import { EXIT, Failure } from "./failure.ts";

@@ -1,8 +1,7 @@
 /**
- * The users and groups of this machine. Local accounts are read from the files in /etc, which costs no process.
- * Accounts of a directory service are asked of getent(1), a child process: a directory may be slow, and getent may read
- * files in the mount that waits for this process. Answers are remembered: a program waits only for the first answer
- * about an account.
+ * The users and groups of this machine. Local accounts are read from the files in /etc. Accounts of a directory service
+ * come from getent(1), a child process: a directory may be slow, and getent may read files in the mount that this
+ * process serves. Answers are remembered: a program waits only for the first answer about an account.
  */
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -18,7 +17,7 @@ const run = promisify(execFile);
 
 /** An older answer is still given, and is refreshed meanwhile. */
 const FRESH_MS = 60_000;
-/** After a failure the account is asked for again this much later. */
+/** The pause after a failure, before the account is looked up again. */
 const AGAIN_MS = 10_000;
 const LIMIT_MS = 10_000;
 const ACCOUNTS_MAX = 10_000;

@@ -1,7 +1,6 @@
 /**
- * Decides whether a mount shows real owners: as the settings say, else as its state dir was used before. Owners that
- * were set through mounts which did not show them are stored with the nodes. An upgrade must not start to enforce
- * those.
+ * Decides whether a mount shows real owners: as the settings say, else as its state dir was used before. A mount that
+ * shows no real owners still stores owners that programs set. An upgrade must not begin to enforce those.
  */
 
 import { StartError } from "../engine/api/index.ts";

@@ -23,9 +23,9 @@ import type { DaemonSettings } from "./settings.ts";
 import { defaultStateFolder, findStateFolder, STATE_CLAIM } from "./state-folder.ts";
 
 /**
- * Chooses the folder for a mount without --state-dir. It is named by the ids of the workspace and the folder, for which
- * the gateway is asked. Without an answer, the folder of an earlier mount is found by the workspace's name or id.
- * Throws a StartError.
+ * Chooses the folder for a mount without --state-dir. Its name contains the ids of the workspace and of the mounted
+ * folder, and the gateway is asked for these. Without an answer, the folder of an earlier mount is found by the
+ * workspace's name or id. Rejects with a StartError.
  */
 export async function chooseStateFolder(
   settings: DaemonSettings,
@@ -70,9 +70,7 @@ export interface OwnState {
   readonly takeBack?: () => void;
 }
 
-/**
- * Takes the lock of the state dir. `runtimeFolder`: its records tell which mount uses the folder. Throws a StartError.
- */
+/** Takes the lock of the state dir. The records in `runtimeFolder` tell which mount uses it. Throws a StartError. */
 export function lockState(path: string, runtimeFolder: string): OwnState {
   const stateDir = dirname(path);
   try {

@@ -52,11 +52,12 @@ const RETRY_LIMIT_MS = 120_000;
  */
 const RELOAD_LIMIT_MS = 60_000;
 
+/** Rejects with a ControlError, as all functions here do. */
 export async function getStatus(socket: DaemonSocket): Promise<MountStatus> {
   return parse(mountStatus, await exchange(socket, "GET", "/status"));
 }
 
-/** Passes on the sums, then at most `limit` items as they come. Rejects with a ControlError. */
+/** Passes on the sums, then at most `limit` items as they come. */
 export async function getQueue(
   socket: DaemonSocket,
   limit: number,
@@ -74,7 +75,7 @@ export async function getQueue(
   throw new ControlError("the daemon ended before its list did");
 }
 
-/** Without `paths`: everything is tried again. Rejects with a ControlError. */
+/** Without `paths`: everything is tried again. */
 export async function postRetry(socket: DaemonSocket, paths?: readonly string[]): Promise<RetryResult> {
   const body = paths === undefined ? {} : { paths };
   return parse(retryReply, await exchange(socket, "POST", "/queue/retry", body, RETRY_LIMIT_MS));
@@ -85,14 +86,14 @@ export async function postReload(socket: DaemonSocket, body: ReloadRequest): Pro
   parse(reloadReply, await exchange(socket, "POST", "/reload", body, RELOAD_LIMIT_MS));
 }
 
-/** `silenceMs`: the time that the daemon may take to detach and to take in the last writes of programs. */
+/** `silenceMs`: the time that the daemon may take to detach and to finish the last writes of programs. */
 export async function postUnmount(socket: DaemonSocket, silenceMs: number): Promise<UnmountReply> {
   return parse(unmountReply, await exchange(socket, "POST", "/unmount", undefined, silenceMs));
 }
 
 /**
- * Resolves with the daemon's result; rejects with a ControlError when the daemon goes away before, and when it has not
- * ended some time after `timeoutMs`.
+ * Resolves with the daemon's result. Rejects when the daemon ends before, and when no result came some time after
+ * `timeoutMs`.
  */
 export async function postDrain(
   socket: DaemonSocket,

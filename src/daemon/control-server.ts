@@ -26,10 +26,7 @@ export interface ControlHandlers {
   queue(limit: number): AsyncIterable<readonly QueueItem[]>;
   retry(paths?: readonly string[]): Promise<RetryResult>;
   drain(settle: boolean, signal: AbortSignal, onProgress: (progress: DrainProgress) => void): Promise<DrainResult>;
-  /**
-   * Resolves when the mount is gone and all writes of programs are counted, or with the names of the programs that keep
-   * it busy.
-   */
+  /** Resolves when the mount is gone and the last writes of programs are done, or with the reason why it is busy. */
   unmount(): Promise<UnmountReply>;
   /** Resolves with a function to call when the answer is sent. After that call the daemon answers nothing more. */
   reload(request: ReloadRequest): Promise<() => void>;
@@ -55,7 +52,7 @@ const RELOAD_LIMIT = 256 * 1024;
 const PROGRESS_INTERVAL_MS = 200;
 const QUEUE_LIMIT = 1_000_000_000;
 
-/** A request that the sender should not have made. It is answered with this HTTP status. */
+/** The sender's request is wrong. It is answered with this HTTP status. */
 class RequestError extends Error {
   readonly status: number;
   constructor(status: number, message: string) {

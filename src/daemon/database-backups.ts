@@ -1,7 +1,7 @@
 /**
- * Good copies of the database. A thread makes them now and then while the mount is at work; one more is made at the
- * end. A copy is checked and synced, and only then replaces the copy before it. Its name contains the hash of its
- * bytes, so that a damaged copy is never taken for a good one. This file knows files, not rows.
+ * Good copies of the database. A thread makes them now and then while the mount serves; one more is made at its end. A
+ * copy is checked and synced before it replaces the copy before it. Its name contains the hash of its bytes, so that a
+ * damaged copy is never taken for a good one. This file knows files, not rows.
  */
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
@@ -16,12 +16,12 @@ import type { Connection } from "../metadata/database.ts";
 
 const NAME = /^metadata\.copy-([0-9a-f]{64})$/;
 const LOOK_MS = 30_000;
-/** The least time between two copies when many rows have changed … */
+/** The least time between two copies when MANY rows have changed. */
 const BUSY_MS = 10 * 60_000;
 const MANY = 1_000;
-/** … or when any row has changed … */
+/** The least time between two copies when any row has changed. */
 const CALM_MS = 60 * 60_000;
-/** … and always this many times the duration of the last copy. */
+/** The pause between two copies is never shorter than this many times the duration of the last copy. */
 const REST = 100;
 /** At the end a person waits: a larger database is not copied then. */
 const SMALL = 64 * 1024 * 1024;

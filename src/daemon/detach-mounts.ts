@@ -6,7 +6,10 @@ import { detach } from "./detach.ts";
 import { isOurs, mountAt, mountsOf, readMountTable } from "./mount-table.ts";
 import type { ServedMount } from "./transport.ts";
 
-/** As long as the device is connected, no other mount can have the number of its connection. */
+/**
+ * Failures are only logged. The table is read before the check: as long as the device is connected, no other mount can
+ * have the number of its connection.
+ */
 export async function detachMounts({ connection, descriptor }: ServedMount, log: Logger): Promise<void> {
   const mounts = mountsOf(readMountTable(), connection);
   if (!isConnected(descriptor)) return;

@@ -56,8 +56,8 @@ export function deviceTransport(options: DeviceOptions): Transport {
       const { descriptor } = mount;
       const device = kernelDevice(descriptor);
       const { replays } = engine;
-      // Before the first request is read, the calls of these processes must be known as replays. The next replayer
-      // looks which of these processes still live.
+      // The calls of these processes must be known as replays before the first request is read. The next replayer
+      // forgets those that have ended.
       if (!settings.readOnly) for (const { pid } of kept.replayers) replays.formerly.add(pid);
       const session = createSession({
         device: device.open,
@@ -87,8 +87,8 @@ export function deviceTransport(options: DeviceOptions): Transport {
       if (agreed.passthrough) passthrough.use(descriptor);
       else passthrough.doWithout(whyNot ?? "it needs Linux 6.9");
       if (kept.connection === undefined) kept.agreed(agreed);
-      // If the kernel resends nothing, a request must be written down before it is begun. The fast path does not do
-      // that.
+      // If the kernel resends nothing, requests must be written down before they are begun. The fast path cannot do
+      // that, so it stays off.
       if (agreed.resend) device.moveBy(fastPath);
       if (kept.rootIsKnown) kernelCache.rootKnown();
       const useKernelCache = () => kernelCache.use(device.notify, agreed.kernelMinor);

@@ -9,9 +9,7 @@ import { changed, ON_RELOAD, type SettingsChange } from "./reload-settings.ts";
 import { type DaemonSettings, daemonSettings, type FollowedEntry } from "./settings.ts";
 
 export const entrySettings = z.strictObject({
-  /**
-   * The settings of a mount that is given nothing but this entry. Settings that the entry lacks have their defaults.
-   */
+  /** The settings of a mount that gets only this entry. Settings that the entry lacks have their defaults. */
   settings: daemonSettings.partial(),
   /** For each setting: the key that stands for it in an entry. */
   keys: z.record(z.string(), z.string()),
@@ -46,8 +44,8 @@ export interface Followed {
 }
 
 /**
- * Compares the entry with the mount's settings. `newly`: a person asks for this environment now, so that the entry goes
- * before settings that were given otherwise. Undefined: the entry of the followed environment has changed.
+ * Compares the entry with the mount's settings. `newly`: a person asks for this environment now, so the entry overrides
+ * settings that flags gave. Undefined: the entry of the followed environment has changed.
  */
 export function follow(
   settings: DaemonSettings,

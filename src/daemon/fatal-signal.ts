@@ -1,7 +1,7 @@
 /**
  * Tells whether a signal that is pending for a thread asks its program to end. The kernel interrupts a call for any
- * signal: also for one that stops the program, for the end of a child, for a debugger. This file reads text of /proc,
- * which asks no file system.
+ * signal, for example when the program is stopped, when a child ends, or for a debugger. This file reads text of /proc,
+ * which sends no request to a mount.
  */
 import { readFileSync, readlinkSync } from "node:fs";
 import { constants } from "node:os";
@@ -13,7 +13,7 @@ const setOf = (...names: Signal[]) =>
 
 /** These signals end a program, also when the program catches them to end in its own way. */
 const ENDS = setOf("SIGHUP", "SIGINT", "SIGQUIT", "SIGKILL", "SIGTERM");
-/** If they are not caught, these signals stop a program or do nothing. All other signals end it. */
+/** Uncaught, these signals stop a program or do nothing. All other uncaught signals end it. */
 const GOES_ON = setOf("SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGCONT", "SIGCHLD", "SIGURG", "SIGWINCH");
 
 /**

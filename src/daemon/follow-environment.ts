@@ -11,10 +11,7 @@ import type { DaemonSettings, FollowedEntry } from "./settings.ts";
 export interface FollowOptions {
   readonly settings: DaemonSettings;
   readonly environment: FollowedEntry;
-  /**
-   * The reason why the last reload failed, if this daemon runs because of that: a daemon with the new settings could
-   * not serve.
-   */
+  /** Why a daemon with the new settings could not serve, if this daemon runs because of that failure. */
   readonly failed: string | undefined;
   readonly log: Logger;
   /** Reads the file. Rejects with a message of one line that names the file's fault. */

@@ -13,8 +13,8 @@ import type { DaemonSettings } from "./settings.ts";
 import { silenceLimits } from "./waiting.ts";
 
 /**
- * At most so many connections for each of uploads, downloads and other requests, in this thread and again in the thread
- * for small changes. A far gateway needs many at once to be kept busy.
+ * The largest number of connections for each of uploads, downloads and other requests, in this thread and again in the
+ * thread for small changes. With a long round trip, many are needed to fill the line.
  */
 const CONNECTIONS = 32;
 
@@ -53,7 +53,7 @@ function startHttpThread(workerData: ThreadOptions, log: Logger): Worker {
     const worker = new Worker(new URL("../client/http-thread.js", import.meta.url), {
       name: "http",
       workerData,
-      // The thread needs little memory at a time. By default it may pile up as much garbage as a whole program.
+      // The thread needs little memory at a time. By default it could collect as much garbage as a whole program.
       resourceLimits: { maxYoungGenerationSizeMb: 4 },
     });
     worker.on("error", withoutOne);

@@ -1,4 +1,4 @@
-/** Watches failed requests for signs about the gateway. Their senders get the errors as before. */
+/** Looks at failed requests for what they tell of the gateway. Their senders get the errors unchanged. */
 import { isOfStranger } from "../client/connector.ts";
 import { RemoteError } from "../client/errors.ts";
 import type { Transport } from "../contract/http.ts";

@@ -1,7 +1,6 @@
 /**
- * The record of a gateway's data folder: which process serves the folder, so that `start` and its mounts find it, and
- * which port it had, so that it gets the same one again. It is gateway.json in the folder; the Unix socket and the lock
- * lie beside it.
+ * The record of a gateway's data folder, gateway.json in that folder. `start` and its mounts find the process that
+ * serves the folder by it, and the next gateway takes the same port. The Unix socket and the lock lie beside it.
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

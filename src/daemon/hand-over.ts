@@ -1,10 +1,9 @@
 /**
  * This daemon gives way to a successor on the same mount (`wsfs reload`). The successor takes over as from a daemon
- * that died, with two differences: its possible faults are checked while programs are still served, and no request is
+ * that died, with two differences: a start of the successor is tried while programs are still served, and no request is
  * left half done. This file knows the order in which parts come to rest, not their work.
  *
- * When this daemon dies anywhere on the way, that is an ordinary death of a daemon. Only its last message to the
- * supervisor makes it a reload.
+ * A death of this daemon on the way is an ordinary death. Only the last message to the supervisor makes it a reload.
  */
 import { execFile } from "node:child_process";
 import type { WallTime } from "../lib/clocks.ts";
@@ -59,8 +58,8 @@ export interface HandOver {
   /** Brings all parts to rest. The process must end when it resolves. Never rejects. */
   rest(): Promise<void>;
   /**
-   * The last message to the supervisor. A supervisor that did not receive it takes our end for a death: a successor
-   * comes then too, and open files must stay open. False: there is no supervisor, and the mount is to be detached.
+   * Sends the last message to the supervisor. A supervisor that did not receive it takes our end for a death: it also
+   * starts a successor, so open files must stay open. False: there is no supervisor, and the mount must be detached.
    */
   tell(link: Pick<SupervisorLink, "reload" | "isGone">): Promise<boolean>;
 }
@@ -68,7 +67,7 @@ export interface HandOver {
 export function createHandOver(
   settings: Pick<DaemonSettings, "shortenWaits">,
   served: Served,
-  /** True if the open handles are all written down. Without that no daemon can take over. */
+  /** True if all open handles are written down. Otherwise no daemon can take over. */
   canBeTakenOver: () => boolean,
   log: Logger,
 ): HandOver {
@@ -77,10 +76,7 @@ export function createHandOver(
   let since: WallTime | undefined;
   const inHandMs = IN_HAND_LIMIT_MS / settings.shortenWaits;
 
-  /**
-   * With a kernel that resends nothing, requests left unanswered would fail with an error in programs. All are waited
-   * for then.
-   */
+  /** With a kernel that resends nothing, unanswered requests would fail in programs. So all of them are waited for. */
   function pauseAndDrain(): Promise<unknown> {
     since = systemClock.wallClock();
     served.pause();
@@ -99,8 +95,8 @@ export function createHandOver(
       try {
         await checkProgram(wish.settings, wish.program ?? ownProgram());
         systemClock.step("reload: checked");
-        // A notification may wait for a program, and that program for an answer of ours. We could then not end before
-        // the successor begins.
+        // A notification may wait in the kernel for a program that waits for an answer of this daemon. This process
+        // could then not end before the successor has answered.
         if (!(await withTimeout(served.hushKernel(), TOLD_LIMIT_MS))) {
           served.unhushKernel();
           throw new Refused(`the kernel has been busy for ${TOLD_LIMIT_MS / 1000} s; try again`);

@@ -4,7 +4,7 @@
  * not survive power loss. It records which mount it belongs to, what INIT agreed on, which requests were in flight, and
  * the open handles: a slot of fixed size for each. It stores numbers and does not know what they mean.
  *
- * A file that cannot be written costs no program anything: missing handles are just not taken over.
+ * Programs get no error when the file cannot be written: handles that are missing in it are just not taken over.
  */
 import fs from "node:fs";
 import { z } from "zod";
@@ -24,10 +24,7 @@ const LIST_SIZE = 64 * 1024;
 const LISTS = { inFlight: HEAD_SIZE, suspects: HEAD_SIZE + LIST_SIZE } as const;
 const SLOTS_AT = HEAD_SIZE + 2 * LIST_SIZE;
 const SLOT_SIZE = 64;
-/**
- * More handles than programs can have open. A handle's number is made of the count of handles ever given out and its
- * slot.
- */
+/** More handles than programs can have open. A handle's number is (the count of handles so far) * SLOTS_MAX + slot. */
 const SLOTS_MAX = 2 ** 20;
 /** These slots are allocated at once, so that writing into them needs no more room on the disk. */
 const SLOTS_AT_FIRST = 1024;
@@ -141,7 +138,7 @@ function makeFile(path: string, size: number, log: Logger): number {
 }
 
 interface KeptFile {
-  /** Writes the first `length` bytes. When it returns, the bytes survive us, or `isWhole` is false. */
+  /** Writes the first `length` bytes. When it returns, the bytes survive this process, or `isWhole` is false. */
   write(bytes: Uint8Array, length: number, at: number): void;
   /** True if everything is written. Tries again to write bytes that the disk did not take before. */
   isWhole(): boolean;

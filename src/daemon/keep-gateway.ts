@@ -9,7 +9,7 @@ import { runningGateway, startLock } from "./gateway-record.ts";
 import { rateLimit } from "./rate-limit.ts";
 import { startGatewayOf } from "./start-gateway.ts";
 
-/** The limit of starts. A gateway that dies of what it finds in its folder must not be started forever. */
+/** The limit of starts. A gateway that dies of the data in its folder must not be started for ever. */
 const STARTS = 5;
 const WITHIN_MS = 60_000;
 

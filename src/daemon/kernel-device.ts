@@ -1,7 +1,4 @@
-/**
- * The mount's device. Requests come in and replies go out through it; notifications may wait, so its own threads send
- * them.
- */
+/** The mount's device, for requests and replies. Notifications may wait in the kernel, so threads of it send them. */
 import type { OpenDevice } from "../fuse/device.ts";
 import type { DeviceFastPath } from "../fuse/fast-path.ts";
 import type { Notify } from "../fuse/kernel-cache.ts";

@@ -1,4 +1,4 @@
-/** The features of this machine's kernel, as far as the kernel, its release and the state dir's disk tell. */
+/** The features of this machine's kernel: by its own words, by its release, and by the disk of the state dir. */
 import { closeSync, openSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 
@@ -36,12 +36,12 @@ export function stackDepth(stateDir: string): 1 | 2 {
   return statfsSync(stateDir).type === OVERLAYFS ? 2 : 1;
 }
 
-/** ext4, XFS, Btrfs, tmpfs. They give each change its own timestamp if the time was looked at in between. */
+/** ext4, XFS, Btrfs, tmpfs: a change gets a new timestamp if the one before was read in between. */
 const EXACT_TIMES: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x9123683e, 0x01021994]);
 
 /**
- * True if each change after a look at a file's times gets a new time. Some disks do that since Linux 6.13; otherwise
- * times are those of the last clock tick. `release` is that of uname(2), "6.18.0-1-amd64".
+ * True if a change after a look at a file's times always gets a new time. Some disks do that since Linux 6.13;
+ * otherwise times are those of the last clock tick. `release` is that of uname(2), such as "6.18.0-1-amd64".
  */
 export function timesAreExact(release: string, stateDir: string): boolean {
   const [, major = "0", minor = "0"] = /^(\d+)\.(\d+)/.exec(release) ?? [];

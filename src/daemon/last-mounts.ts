@@ -1,6 +1,6 @@
 /**
- * Remembers where each state dir was mounted last, so that unsent changes of a folder are found while nothing is
- * mounted there. It is one small file for each state dir, below the folder of state dirs.
+ * Remembers where each state dir was mounted last. So commands find unsent changes of a folder while nothing is mounted
+ * there. There is one small file for each state dir, in a folder beside the state dirs.
  */
 import { createHash } from "node:crypto";
 import { existsSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -25,7 +25,7 @@ export function noteMount(stateHome: string, mount: LastMount, log: Logger): voi
   try {
     note(stateHome, mount);
   } catch (error) {
-    log.info({ err: error }, "where the state dir was mounted last could not be written down");
+    log.info({ err: error }, "the note of where this state dir is mounted could not be written");
   }
 }
 

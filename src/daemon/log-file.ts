@@ -19,7 +19,7 @@ export interface DaemonLog extends Logger {
    * From now on lines go to the state dir, those from before included. A file over 10 MiB becomes daemon.log.1 first.
    */
   openFile(stateDir: string): void;
-  /** From now on standard error gets nothing, because the user has asked for the rest of the work. */
+  /** From now on standard error gets nothing: a user who has ended the mount needs no warnings of its last work. */
   toFileOnly(): void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The kernel's list of mounts, as /proc/self/mountinfo shows it. Reading it asks no file system, so that it works while
- * a mount hangs. It knows nothing of daemons.
+ * The kernel's list of mounts, /proc/self/mountinfo. Reading it sends no request to a mount, so it works while a mount
+ * hangs. It knows nothing of daemons.
  */
 import { readFileSync } from "node:fs";
 

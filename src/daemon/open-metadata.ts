@@ -20,9 +20,9 @@ import { createSettings } from "../metadata/settings.ts";
 import { type CopyNeeds, inThread, isGoodCopy, listCopies } from "./database-backups.ts";
 
 const NOTE = "metadata.suspect";
-/** Begins the note of a repair … */
+/** Begins the note of a repair. */
 const REPAIR = "repair: ";
-/** … and of a repair after the machine went down. */
+/** Begins the note of a repair after the machine went down. */
 const REPAIR_AFTER_POWER_LOSS = "repair after power loss: ";
 const UNKNOWN_BOOT = "unknown";
 /** A database of at most this size is checked in full at every start, which takes less than a moment. */
@@ -42,7 +42,7 @@ export interface OpenNeeds extends CopyNeeds {
   readonly onStep?: (what: string) => void;
 }
 
-/** `repaired`: the database was damaged. The text, one line, says what took the place of the rows. */
+/** `repaired`: the database was damaged. The text is one line: the damage, and what took the place of the rows. */
 export interface Opened {
   readonly connection: Connection;
   readonly repaired?: string;
@@ -65,14 +65,14 @@ export async function openMetadata(needs: OpenNeeds): Promise<Opened> {
 }
 
 /**
- * Leaves a note that the next start checks the database in full. Written synchronously, while there is still a process
- * that can.
+ * Leaves a note: the next start then checks the database in full. It is written synchronously, because the process may
+ * be about to end. A failure is only logged.
  */
 export function noteDamage(needs: Pick<CopyNeeds, "folder" | "log">, damage: string): void {
   try {
     writeFileSync(join(needs.folder, NOTE), damage, { mode: 0o600, flush: true });
   } catch (error) {
-    needs.log.error({ err: error }, "that the database is damaged cannot be written down");
+    needs.log.error({ err: error }, "the note about the damaged database cannot be written");
   }
 }
 
@@ -115,10 +115,7 @@ async function look(needs: OpenNeeds, connection: Connection): Promise<string | 
   return "damage" in told ? told.damage : undefined;
 }
 
-/**
- * When the disk is full, gives up the reserve of an earlier mount and begins again. A repair can begin again after any
- * step.
- */
+/** When the disk is full, gives up the reserve and begins again. A repair can begin again after any step. */
 async function repair(needs: OpenNeeds, why: string, wentDown: boolean): Promise<Opened> {
   try {
     return await repairOnce(needs, why, wentDown);
@@ -152,7 +149,7 @@ async function repairOnce(needs: OpenNeeds, why: string, wentDown: boolean): Pro
   for (const suffix of ["-wal", "-shm", "-journal", ""]) {
     if ((await sizeOf(needs, `${database}${suffix}`)) === undefined) continue;
     const target = await needs.paths.quarantine(`${database}${suffix}`, `metadata ${time}.db${suffix}`);
-    log.error({ path: target }, "set aside");
+    log.error({ path: target }, "a file of the damaged database was moved to quarantine");
     onStep?.("set aside");
   }
   const copied = await putCopy(needs);
@@ -174,9 +171,9 @@ async function repairOnce(needs: OpenNeeds, why: string, wentDown: boolean): Pro
 }
 
 /**
- * When this mount last wrote, in milliseconds since 1970, by the files' times, because damaged rows cannot be trusted.
- * If nothing was written since the boot, the machine may have gone down while the mount was there, and unsynced bytes
- * may be lost.
+ * When this mount last wrote, in milliseconds since 1970. The files' times tell it, because damaged rows cannot be
+ * trusted. If nothing was written since the boot, the machine may have gone down while the mount was there, and
+ * unsynced bytes may be lost.
  */
 async function lastWritten({ files, database, folder, paths }: OpenNeeds): Promise<number> {
   let last = Number.NEGATIVE_INFINITY;
@@ -190,10 +187,7 @@ async function lastWritten({ files, database, folder, paths }: OpenNeeds): Promi
   return last;
 }
 
-/**
- * When the disk has no room for the files of the database, gives up the reserve of an earlier mount. Throws a
- * StartError.
- */
+/** When the disk has no room for the files of the database, gives up the reserve. Throws a StartError. */
 function open(needs: Pick<OpenNeeds, "database" | "folder" | "reserve" | "onMigrated">): Connection {
   const { database, folder, reserve, onMigrated } = needs;
   try {
@@ -229,7 +223,7 @@ async function putCopy(needs: OpenNeeds): Promise<Connection | undefined> {
       for (const suffix of ["-wal", "-shm", ""]) await files.remove(`${database}${suffix}`);
       log.error({ copy, damage }, "a copy of the database is damaged");
     } else {
-      log.error({ copy }, "a copy of the database is no longer what it was");
+      log.error({ copy }, "a copy of the database has other bytes than it was made with");
     }
     await paths.quarantine(copy, "metadata.copy");
   }

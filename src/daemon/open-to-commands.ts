@@ -84,7 +84,7 @@ export async function openToCommands(
     moved: session.moved(),
   });
   const unmount = async (): Promise<UnmountReply> => {
-    if (handOver.isUnderWay) throw new Refused("it gives way to another daemon, which is to be asked");
+    if (handOver.isUnderWay) throw new Refused("it gives way to another daemon; ask that one");
     isUnmounting = true;
     const resume = engine.replays.pause();
     const goOn = () => {

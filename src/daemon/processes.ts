@@ -1,6 +1,6 @@
 /**
- * Processes by number: whether one still lives, and which ones use a mount. Reads only links and text of /proc, which
- * asks no file system, so that it works on a mount that hangs.
+ * Processes by number: whether one still lives, and which ones use a mount. Only links and text of /proc are read. That
+ * sends no request to a mount, so it works while a mount hangs.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { z } from "zod";
@@ -135,7 +135,7 @@ function commandOf(folder: string): string {
   return readText(`${folder}/comm`).trim() || "?";
 }
 
-// A process may end at any moment, or belong to another user: "nothing found" is the answer then.
+// A process may end at any moment, or belong to another user. Then these find nothing.
 
 function readFolder(path: string): string[] {
   try {

@@ -1,4 +1,7 @@
-/** Which settings of a mount `wsfs reload` may change, and why not the others: one line for each. */
+/**
+ * The settings of a mount, which of them `wsfs reload` may change, and why. A person reads the reason when a change is
+ * refused; docs/user/settings.md is made from it too.
+ */
 import { z } from "zod";
 import { type DaemonSettings, daemonSettings } from "./settings.ts";
 
@@ -10,16 +13,16 @@ interface Rule {
 export const ON_RELOAD = {
   mountId: { may: false, why: "it says which mount this is" },
   mountpoint: { may: false, why: "the mount stays where it is" },
-  baseUrl: { may: false, why: "what this machine knows are ids and revisions of that gateway" },
+  baseUrl: { may: false, why: "the state dir holds ids and revisions of that gateway" },
   gatewaySocket: { may: false, why: "it belongs to the gateway, which stays the same" },
   keptGateway: { may: false, why: "it belongs to the gateway, which stays the same" },
   workspace: { may: false, why: "programs have its files open" },
   path: { may: false, why: "programs have its files open" },
   at: { may: false, why: "programs have its files open" },
   tokenFile: { may: true, why: "a daemon reads it whenever it needs a token, and learns its scopes at its start" },
-  login: { may: false, why: "it is another user's workspace then; a token file takes its place" },
+  login: { may: false, why: "another login may be another account; --token-file can take its place" },
   environment: { may: false, why: "--env says which one is followed" },
-  profile: { may: true, why: "how the same gateway is spoken to; each daemon learns anew what it can" },
+  profile: { may: true, why: "the gateway stays the same; each daemon finds out anew what it offers" },
   stateDir: { may: false, why: "unsent changes and open files are in it" },
   stateHome: { may: false, why: "unsent changes and open files are below it" },
   runtimeFolder: { may: false, why: "commands look for the daemon there" },
@@ -30,14 +33,14 @@ export const ON_RELOAD = {
   patienceMs: { may: true, why: "it is for a daemon's start alone" },
   shortenWaits: { may: false, why: "the supervisor has its limits from the start" },
   readOnly: { may: false, why: "the kernel refuses writes by the mount itself, and programs may be writing" },
-  crashes: { may: false, why: "the supervisor counts, and it stays" },
-  fuseNative: { may: false, why: "the mount is made, by one way or the other" },
-  owners: { may: false, why: "the kernel has told programs whose the files are" },
-  allowOther: { may: false, why: "the kernel has it from the mount's beginning" },
-  passthrough: { may: false, why: "the kernel agreed on it for the whole mount, and open files are used so" },
+  crashes: { may: false, why: "the supervisor counts crashes, and a reload does not replace it" },
+  fuseNative: { may: false, why: "the mount was made by one of the two transports and stays with it" },
+  owners: { may: false, why: "programs have seen the owners of files already" },
+  allowOther: { may: false, why: "the kernel takes it only when the mount is made" },
+  passthrough: { may: false, why: "the kernel agreed on it for the whole mount, and open files depend on it" },
   durability: { may: true, why: "it is asked at each close and fsync" },
   logLevel: { may: true, why: "it changes nothing but the log" },
-  foreground: { may: false, why: "the command that started the mount stays or is gone" },
+  foreground: { may: false, why: "the command that started the mount has stayed or has returned" },
 } as const satisfies { readonly [K in keyof Required<DaemonSettings>]: Rule };
 
 type Changeable = {
@@ -62,7 +65,7 @@ const changeable = {
 export const settingsChange = z.strictObject(changeable satisfies { [K in Changeable]: z.ZodType }).partial();
 export type SettingsChange = z.infer<typeof settingsChange>;
 
-/** From now on the given changes go before an environment's entry. */
+/** From now on the given changes override an environment's entry. */
 export function changed(settings: DaemonSettings, changes: SettingsChange): DaemonSettings {
   const { login, environment, ...rest } = settings;
   const fixed = [...new Set([...(environment?.fixed ?? []), ...Object.keys(changes)])];

@@ -35,13 +35,13 @@ export interface Replayer {
 
 /** A replay waits this long, so that the kernel gets its invalidations first (fuse/kernel-cache.ts). */
 const GATHER_MS = 20;
-/** The watched folders are asked for again after this time: if some were watched, and if none were. */
+/** The interval at which the watched folders are asked for, if some were watched, and if none were. */
 const WATCHED_MS = 100;
 const UNWATCHED_MS = 500;
-/** Asking must take at most a twentieth of the time, up to a longest interval. */
+/** The interval grows, so that asking takes at most a twentieth of the time, but not beyond WATCHED_MOST_MS. */
 const WATCHED_SHARE = 20;
 const WATCHED_MOST_MS = 3_000;
-/** A pause after each replay: the mount cannot be taken off while one is under way. */
+/** The pause after each replay, in which the mount can be unmounted: it cannot while a replay is under way. */
 const REST_MS = 2;
 const IDLE_MS = 60_000;
 /** An answer takes at most this long, unless something is wrong. */
@@ -155,7 +155,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
       await replays.prepare(() => isMountedOver(fields));
       const errno = Number(await by.ask(...fields));
       if (errno !== 0) {
-        log.debug({ replay, errno }, "a change was not replayed as it was");
+        log.debug({ replay, errno }, "a change could not be replayed");
         replays.failed(errno === EISDIR);
       }
       await sleep(clock, REST_MS);
@@ -245,7 +245,7 @@ function startProgram(
     answer?.resolve(line);
     answer = undefined;
   });
-  log.debug({ replayer: pid }, "a process replays what others changed");
+  log.debug({ replayer: pid }, "started the process that replays remote changes");
 
   return {
     process: identity,

@@ -12,6 +12,6 @@ export async function reportUnsent(engine: Pick<Engine, "measure" | "status">, l
     const text = `left to upload with the next mount: ${describeAllUnsent({ dirty, parked, bytesPending })}`;
     log[dirty === 0 ? "info" : "warn"]({ dirty, parked, bytesPending }, text);
   } catch (error) {
-    log.error({ err: error }, "what is left to upload cannot be told");
+    log.error({ err: error }, "the changes left to upload could not be counted");
   }
 }

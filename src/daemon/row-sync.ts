@@ -1,7 +1,7 @@
 /**
  * Makes committed rows durable: an fdatasync of the database's write-ahead log. Callers that come while a sync runs
- * share the next one, because their rows may have been committed after it began. This file knows the place of the log,
- * and nothing of rows. The log may be opened beside SQLite, which does not lock it.
+ * share the next one, because their rows may have been committed after it began. This file opens the log beside SQLite,
+ * which does not lock it, and knows nothing of rows.
  */
 import { dirname } from "node:path";
 import type { Files, OpenFile } from "../lib/files.ts";

@@ -1,8 +1,8 @@
 /**
  * The folder in which commands find running daemons. It is owner-only and does not outlive the uptime of the machine.
  * For a daemon with process id N it has N.sock (control) and N.json (the record of its mount). The files are not named
- * by the connection's number: the next mount may get that number while this daemon still finishes. No secret stands
- * there.
+ * by the connection's number, because the next mount may get that number while this daemon still finishes. They contain
+ * no secret.
  */
 import {
   chmodSync,
@@ -117,7 +117,7 @@ export function writeRecord(folder: string, record: MountRecord): void {
   renameSync(`${path}.new`, path);
 }
 
-/** Called by a daemon that took over: the daemons before it are dead, although their supervisor is not. */
+/** For a daemon that took over: the daemons before it are dead, but isServed is true while their supervisor lives. */
 export function removePredecessors(folder: string, { mountId, daemon }: MountRecord): void {
   for (const record of listRecords(folder)) {
     if (record.mountId === mountId && record.daemon.pid !== daemon.pid) removeRecord(folder, record.daemon.pid);

@@ -11,8 +11,8 @@ export const SETTINGS_VARIABLE = "WSFS_DAEMON_SETTINGS";
 export const CONTROL_VARIABLE = "WSFS_CONTROL_FD";
 
 /**
- * Set by the supervisor for a daemon that takes over: the number of daemons that died before it (0: one gave way), and
- * the cause of the last death.
+ * Set by the supervisor for a daemon that takes over: the number of daemons of this mount that died (0: none, the one
+ * before gave way), and the cause of the last death.
  */
 export const RESTARTS_VARIABLE = "WSFS_RESTARTS";
 /**
@@ -37,7 +37,7 @@ const followedEntry = z.object({
   file: z.string(),
   /** The identity of the file when it was read (entry-settings.ts). */
   seen: z.string(),
-  /** Settings that were given otherwise, for example by flags. They go before the entry. */
+  /** Settings that were given otherwise, for example by flags. They override the entry. */
   fixed: z.array(z.string()),
 });
 export type FollowedEntry = z.infer<typeof followedEntry>;
@@ -80,7 +80,7 @@ export const daemonSettings = z.object({
   unsentLimit: z.number().int().min(0).optional(),
   /** The largest number of names that are read in the background. Absent: none. */
   namesAhead: z.number().int().min(0).optional(),
-  /** Milliseconds. How long a failing gateway is asked again where the mount cannot do without its answer. */
+  /** How long, in milliseconds, a failing gateway is asked again for an answer that the mount needs to start. */
   patienceMs: z.number().min(0),
   /** All limits on waiting are divided by this. It is 1 outside of tests. */
   shortenWaits: z.number().min(1),
@@ -103,9 +103,9 @@ export const daemonSettings = z.object({
 export type DaemonSettings = z.infer<typeof daemonSettings>;
 
 /**
- * The kernel limits one string of the environment, and the supervisor limits a word of its daemon (RELOAD_LENGTH). The
- * settings share this limit with the daemon's program: a new supervisor, in the place of one that died, is told both of
- * a release on trial.
+ * The limit of settings and program together, in bytes. The kernel limits one string of the environment, and the
+ * supervisor limits a line of its daemon (RELOAD_LENGTH). During a trial both are in one string, for a supervisor that
+ * replaces one that died.
  */
 const SETTINGS_BYTES_MAX = 120 * 1024;
 

@@ -116,8 +116,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   try {
     const outcome = await Promise.race([started, stopped.then(() => undefined)]);
     if (outcome === undefined) {
-      // The daemon was told to end while it starts. Unfinished work is left as after a crash, which every part is made
-      // for.
+      // The daemon was told to end while it starts. Unfinished work is left as after a crash.
       log.info({}, "told to end before the mount was usable");
       log.toFileOnly();
       return 0;
@@ -134,10 +133,9 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
     return exitCode;
   } finally {
     systemClock.step("daemon: ending");
-    // A daemon that takes over and never came to serve is followed by another one, as long as a supervisor has the
-    // device.
+    // If a daemon that takes over never served, another one follows it, as long as a supervisor has the device.
     const isFollowed = takesOver && link.servedMs() === undefined && !link.isGone();
-    // Handles stay open for the successor. All that is left is to end, as if the daemon died here.
+    // Nothing is closed when a successor follows, as if this daemon died here: the handles must stay open.
     if (!isHandedOver && !isFollowed) await closeAll(closers, log);
     systemClock.step("daemon: ended");
     log.info({}, "ended");
@@ -252,7 +250,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     firstPlace: () => createDone(database).end(),
     hasMount(mount) {
       isUsed = true;
-      // Not for a first daemon: the command that waits for it must learn that there is no mount.
+      // Not for a first daemon, which ends when its supervisor dies: the waiting command must learn that it failed.
       if (restarts !== undefined) lookAfter(mount);
     },
   });
@@ -294,7 +292,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     try {
       checkpoint(database);
     } catch (error) {
-      log.warn({ err: error }, "the write-ahead log could not be emptied, it grows");
+      log.warn({ err: error }, "the write-ahead log could not be emptied: it grows");
     }
   };
   const checkpoints = startCheckpoints({ worker, databasePath, lookMs: 1_000, logBytes: 4 * 1024 * 1024, finish, log });
@@ -346,7 +344,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   return { engine, serving, mountOver };
 }
 
-/** Tells the user when the mount is not quite what was asked for. */
+/** Tells the user when the mount is restricted: offline, paused or read-only. */
 function noteCondition({ online, paused, readOnly }: EngineCondition, baseUrl: string, link: SupervisorLink): void {
   if (!online) link.note(`the gateway ${baseUrl} cannot be used now; the mount goes on from what this machine has`);
   if (paused !== undefined) link.note(`nothing is uploaded for now: ${paused}`);
@@ -358,10 +356,7 @@ function cameBy({ id, since, failed }: Reload, isMigrated: boolean): MountRecord
   return { id, waitedMs, isMigrated, ...(failed === undefined ? {} : { failed }) };
 }
 
-/**
- * Resolves when it is time to end and all earlier requests of programs are done. True: a successor goes on with the
- * mount.
- */
+/** Resolves when this daemon must end and the requests of programs are done. True: a successor takes over the mount. */
 async function serve(
   started: Started,
   log: Logger,
@@ -425,7 +420,7 @@ function engineSettings(
   };
 }
 
-/** Undefined: the token does not say. */
+/** Undefined: the token does not tell its scopes. */
 function scopesIn(token: string): ReadonlySet<string> | undefined {
   const scopes = describeToken(token)?.scopes;
   return scopes === undefined ? undefined : new Set(scopes);
@@ -436,7 +431,7 @@ async function scopesOf(credentials: Credentials, log: Logger): Promise<Readonly
   try {
     return scopesIn(await credentials.token());
   } catch (error) {
-    log.info({ err: error }, "there is no token that can be read");
+    log.info({ err: error }, "the token cannot be read");
     return undefined;
   }
 }

@@ -1,8 +1,7 @@
 /**
- * Chooses the folder with the metadata, unsent bytes and cache of a mount. Without --state-dir it is named by the
- * workspace's id, which only the gateway knows. So that a mount also starts without the gateway, each default folder
- * has a small file that says to which workspace of which gateway it belongs. Whether a folder really belongs to the
- * workspace is for the engine to decide.
+ * The state dir: metadata, unsent bytes and cache of a mount. Without --state-dir it is named by the workspace's id,
+ * which only the gateway knows. A small file in it names the workspace and the gateway, so that a mount also finds it
+ * without the gateway. The engine decides whether the folder really belongs to the workspace.
  */
 import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -54,7 +53,7 @@ export function readOwner(stateDir: string): StateOwner | undefined {
   }
 }
 
-/** The name of the workspace that the folder belongs to, if it is known and is not the one with this name or id. */
+/** The name of the workspace that the folder belongs to. Undefined: it is unknown, or is the one of this name or id. */
 export function ownerOtherThan(stateDir: string, nameOrId: string): string | undefined {
   const found = readOwner(stateDir);
   return found === undefined || found.id === nameOrId || found.name === nameOrId ? undefined : found.name;

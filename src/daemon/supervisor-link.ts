@@ -1,7 +1,4 @@
-/**
- * The daemon's end of the socket to its supervisor. Each message is one line of text. This file knows the messages of
- * the two, not their effects.
- */
+/** The daemon's end of the socket to its supervisor. Each message is one line of text. This file knows no effects. */
 import { type ElapsedTime, minus } from "../lib/clocks.ts";
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { Logger } from "../lib/log.ts";
@@ -19,12 +16,12 @@ export type OpenLineSocket = (
   onEnd: () => void,
 ) => LineSocket;
 
-/** `isOver`: no copy of the mount is left in another mount namespace, so that the kernel ends the connection. */
+/** `isOver`: the kernel ends the connection, because no copy of the mount is left in another mount namespace. */
 export type UnmountResult = { readonly busy: string } | { readonly isOver: boolean };
 
 export interface SupervisorLink {
   /**
-   * Says that all is ready for a mount, or (with `device`) that it is mounted already on this device. Resolves with the
+   * Says that the daemon can serve a mount, or (with `device`) that it has mounted this device. Resolves with the
    * connection's number and the /dev/fuse descriptor, which is now ours; with `device` it is one more descriptor.
    * Rejects when the supervisor stops or is gone.
    */
@@ -35,14 +32,14 @@ export interface SupervisorLink {
   servedMs(): number | undefined;
   /** Says that this daemon cannot serve. The supervisor shows the text and ends with the code. */
   failed(exitCode: number, text: string): void;
-  /** The same, and no daemon of this release can serve: a later release has used the state dir. */
+  /** Like `failed`, for all daemons of this release: a later release has used the state dir. */
   outdated(text: string): void;
   /** A note for the command that starts the mount, before the mount is usable. */
   note(text: string): void;
   heartbeat(): void;
   /**
-   * The last message: this daemon ends now, and the next one is of this program (undefined: of the same) with these
-   * settings. The supervisor passes `tag` to it. Resolves with 0 or an errno.
+   * The last message: this daemon ends now. The supervisor starts the next one with this program (undefined: the same),
+   * these settings and `tag`. Resolves with 0 or an errno.
    */
   reload(tag: string, settings: string, program: readonly string[] | undefined): Promise<number>;
   /** Asks the supervisor to take the mount off. Rejects when the supervisor is gone. */
@@ -61,7 +58,7 @@ export interface SupervisorLink {
 
 /** EPIPE: no supervisor is at the other end. */
 const GONE = 32;
-/** The longest delay of the news of its end. */
+/** The longest time between the end of a supervisor and the notice of it. */
 const GONE_LIMIT_MS = 1000;
 /** The unit separator. It occurs in no JSON and in no path that is asked for. */
 export const WORD_END = "\x1f";
@@ -70,8 +67,7 @@ export const WORD_END = "\x1f";
 const TEXT_LENGTH = 2000;
 
 /**
- * `takesOver`: this daemon gets its device right at its start, so that it need not end when the supervisor dies
- * meanwhile.
+ * `takesOver`: this daemon gets its device at its start, so it does not end when the supervisor dies before it serves.
  */
 export function openSupervisorLink(open: OpenLineSocket, log: Logger, takesOver = false): SupervisorLink {
   const mounted = deferred<{ connection: number; descriptor: number }>();
@@ -130,13 +126,13 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger, takesOver 
         unmounting = undefined;
         break;
       default:
-        log.warn({ line }, "the supervisor said something unknown");
+        log.warn({ line }, "the supervisor sent an unknown line");
     }
   }
 
   function send(line: string, descriptor?: number): void {
     const error = socket.send(line.replace(/\s*\n\s*/g, " ").slice(0, TEXT_LENGTH), descriptor);
-    // The end of the socket tells that a supervisor is gone. A full socket gets the next heartbeat.
+    // If the supervisor is gone, `onEnd` follows. If its socket is full, a later heartbeat gets through.
     if (error !== 0) log.debug({ line: line.split(" ", 1)[0], errno: error }, "the supervisor did not take a line");
   }
 

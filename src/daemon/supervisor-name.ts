@@ -9,7 +9,7 @@ import { isAlive, type ProcessIdentity, userOf } from "./processes.ts";
 /** The same name as in native/supervisor/supervisor.c. */
 const WAITING = "wsfs-waiting";
 
-/** After a reload of which no daemon came to serve: the supervisor keeps the mount until one can. */
+/** True if no daemon could serve after a reload, and the supervisor keeps the mount until one can. */
 export function waitsForRelease(supervisor: ProcessIdentity): boolean {
   try {
     return readFileSync(`/proc/${supervisor.pid}/comm`, "utf8").trimEnd() === WAITING && isAlive(supervisor);

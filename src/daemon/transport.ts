@@ -9,7 +9,7 @@ import type { HandOver } from "./hand-over.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
 
 export interface Transport {
-  /** These three exist before there is a mount, because the engine is made with them. */
+  /** This and the next two exist before the mount, because the engine is made with them. */
   readonly passthrough: KernelPassthrough;
   readonly kernelCache: KernelCache;
   /** Absent: no fast path. */

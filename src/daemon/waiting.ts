@@ -7,7 +7,7 @@ import type { SilenceLimits } from "../client/http-transport.ts";
 import { SILENCE_LIMITS } from "../client/silence.ts";
 import { DEADLINE_MS } from "../fuse/session.ts";
 
-/** For requests in flight when the mount is gone. The kernel no longer waits for them, but their effects count. */
+/** For requests in flight when the mount is gone. The kernel waits for them no more, but their effects must be kept. */
 export const DRAIN_LIMIT_MS = 30_000;
 const HEARTBEAT_SECONDS = 30;
 /** A busy machine may delay a daemon's heartbeat by a few seconds. */

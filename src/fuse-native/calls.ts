@@ -31,7 +31,7 @@ interface Open {
   readonly appends: boolean;
   /** The path has led to another file since. This is checked only for files that are open for appending. */
   hasStrayed: boolean;
-  /** FileSystem.changes when the path was last known to lead to this file. */
+  /** The value of FileSystem.changes when the path was last known to lead to this file. */
   seen: number;
   /** Reads under way. When they end, `former` are closed. */
   reads: number;
@@ -80,10 +80,10 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
   }
 
   /**
-   * Another mount may have replaced the file at the path. To the kernel it is still one file, whose pages all programs
-   * that have it open share. So that they never mix two contents, a handle that only reads goes on in the new file. It
-   * reads on in the old file while nothing is at the path, or no file, or the path cannot be looked up now, and each
-   * read looks again: a new file in the place of a removed one is no change to the kernel, which knows of no such name.
+   * Another mount may have replaced the file at the path. The kernel still takes both for one file, and all programs
+   * that have it open share its pages. So a handle that only reads goes on in the new file, and pages of two contents
+   * never mix. It stays in the old file while the path leads to no file or cannot be looked up. Each read then looks
+   * again, because `changes` does not count a new file under a name that the kernel does not know.
    */
   async function follow(caller: Caller, path: string, number: number, open: Open): Promise<void> {
     if (open.mayWrite || open.seen === fileSystem.changes) return;
@@ -285,8 +285,8 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     },
 
     /**
-     * libfuse does not pass the flags. The kernel saw no such name a moment ago, so the file is made exclusively: if
-     * another mount has made one meanwhile, that file and its content stay.
+     * libfuse does not pass the flags. The name did not exist a moment ago, so the file is made exclusively: a file that
+     * another mount has made meanwhile stays, with its content.
      */
     create: (caller: Caller, path: string, mode: number): Promise<number> =>
       paths.below(caller, path, async (parent, name) => {

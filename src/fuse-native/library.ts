@@ -9,7 +9,7 @@ import { describeError } from "../lib/log.ts";
 
 export type { Done, NativeSpace, NativeStat, Operations };
 
-/** The package cannot be used here. The message is one line that says what is missing and how to get it. */
+/** The package cannot be used here. The message is one line: the missing part, and how to get it. */
 export class LibraryError extends Error {}
 
 export interface Library {
@@ -57,7 +57,7 @@ export function whyNotLoaded(said: string): string {
 /** Turns the messages of the package into a reason. */
 export function whyNotMounted(error: unknown): string {
   const said = error instanceof Error ? error.message : String(error);
-  return said === "fuse failed" ? "it has said why on standard error" : said;
+  return said === "fuse failed" ? "libfuse printed the reason on standard error" : said;
 }
 
 /** Another release may lack the faults that are mended below, or have them elsewhere. */

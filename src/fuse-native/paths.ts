@@ -3,8 +3,9 @@
  * is held while it is in use, and then forgotten. Folders are remembered until another mount changes a name, or a
  * folder moves or goes.
  *
- * When an open file is removed, libfuse renames it to ".fuse_hidden…" and removes it when it is closed. Here the file
- * loses its name at once, as its program wanted: only libfuse knows the hidden name, it is never listed or uploaded.
+ * When a program removes an open file, libfuse renames it to ".fuse_hidden…", and removes it when it is closed. Here
+ * the file loses its name at once, as the program wanted. Only libfuse knows the hidden name: it is never listed or
+ * uploaded.
  */
 import { LRUCache } from "lru-cache";
 import { type Caller, type FileSystem, FsError, type KernelNodeId, kernelNodeId } from "../engine/api/index.ts";

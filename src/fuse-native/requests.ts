@@ -18,10 +18,7 @@ export interface Kind<T> {
   readonly name: string;
   /** The request waits only for the local disk, or must not be given up: it has no deadline. */
   readonly local?: boolean;
-  /**
-   * The request changes something. If it is done after the kernel was told that it failed, the kernel remembers a wrong
-   * state.
-   */
+  /** The request changes something. If it succeeds after its deadline, the kernel remembers a state that is wrong. */
   readonly changes?: boolean;
   /** Takes back the result when the caller was told that the request failed. */
   undo?(value: T): unknown;

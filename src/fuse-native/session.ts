@@ -24,7 +24,7 @@ export interface LibrarySessionOptions {
 export interface LibrarySession {
   /** The callbacks of libfuse. */
   readonly operations: Operations;
-  /** Remote changes reach the remembered paths by this. The kernel cannot be told. */
+  /** Forgets remembered folders when something changed remotely. Invalidations cannot be sent through libfuse. */
   readonly kernelCache: KernelCache;
   /** The numbers of requests that came, by their names in the protocol. */
   counts(): Record<string, number>;

@@ -1,6 +1,7 @@
 /**
- * A Stat as the kernel wants it: fuse_attr, fuse_entry_out, fuse_attr_out, fuse_statx_out. The fields are written one
- * by one and not through the tables' loop, because listing a big folder does nothing else. The tables give the offsets.
+ * Writes a Stat into the kernel's structs: fuse_attr, fuse_entry_out, fuse_attr_out, fuse_statx_out. The tables give
+ * the offsets. The fields are written one by one and not by the tables' loop, because listing a big folder does little
+ * else.
  */
 import type { Attributed, FileKind, Found, NegativeEntry, Stat } from "../engine/api/index.ts";
 import { S_IFMT, STATX_MASK } from "./flags.ts";
@@ -40,10 +41,10 @@ export function kindOfMode(mode: number): FileKind | undefined {
   return (mode & S_IFMT) === 0 ? "file" : KINDS.get(mode & S_IFMT);
 }
 
-/** The longest validity that the kernel is told, in milliseconds. The kernel takes it for ever. */
+/** The longest validity that is sent, in milliseconds. The kernel takes it as "for ever". */
 const FOREVER_MS = 2 ** 31 * 1000;
 
-/** Writes a validity in milliseconds as the seconds and nanoseconds of the wire. Not a number, or negative: 0. */
+/** Writes a validity in milliseconds as seconds and nanoseconds. NaN and negative values are written as 0. */
 function writeValidity(view: DataView, secondsAt: number, nanosecondsAt: number, milliseconds: number): void {
   const kept = milliseconds > 0 ? Math.min(milliseconds, FOREVER_MS) : 0;
   const seconds = Math.floor(kept / 1000);

@@ -1,6 +1,6 @@
 /**
- * The way of requests and replies: /dev/fuse by the addon (`native.ts`), or a socket or plain calls in tests. It moves
- * whole messages and does not know their content.
+ * The transport of requests and replies: /dev/fuse by the addon (`native.ts`), a socket or plain calls in tests. It
+ * moves whole messages and does not know their content.
  */
 
 export interface Device {

@@ -1,6 +1,6 @@
 /**
- * Errno names to the numbers of Linux (the generic table: x86, arm64, riscv, s390). A new FsErrorCode does not compile
- * until it has its number here.
+ * The errno names and their numbers on Linux (the generic table: x86, arm64, riscv, s390). A new FsErrorCode does not
+ * compile until it has its number here.
  */
 import { FsError, type FsErrorCode } from "../engine/api/index.ts";
 

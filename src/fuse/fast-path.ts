@@ -1,4 +1,4 @@
-/** Lets the device move bytes by itself, once there is a device that may. It knows only numbers. */
+/** Passes leases for the fast path to the device, once there is a device. It knows only numbers. */
 import type { FastPath, HandleId } from "../engine/api/index.ts";
 
 /** The calls of the device; see native.ts. */

@@ -72,7 +72,7 @@ export function setattr(call: Call, request: In<typeof structs.SETATTR_IN>): Pro
   // set-id bits.
   const change = request.valid === 0 ? { killPrivileges: true } : attributesToSet(request);
   const { handle, ...changes } = change;
-  // The kernel does send SETATTR without anything that we hold (only a handle, or only ctime).
+  // The kernel also sends a SETATTR that changes nothing here: only a handle, or only ctime.
   if (Object.keys(changes).length === 0) return fileSystem.getattr(caller, nodeid, handle);
   return fileSystem.setattr(caller, nodeid, change);
 }
@@ -198,7 +198,7 @@ async function finishCreate(
   }
 }
 
-/** When this fails the caller gets no handle, so the kernel would never release it: it is released here. */
+/** When this fails, the kernel gets no handle and would never release it. So the handle is released here. */
 async function killPrivileges(
   { fileSystem, caller }: Call,
   lineage: KernelNodeId,
@@ -343,7 +343,7 @@ export function removexattr({ fileSystem, caller, nodeid }: Call, { name }: Name
   return fileSystem.removexattr(caller, nodeid, name);
 }
 
-/** For requests that an earlier daemon carried out and did not live to answer. */
+/** The answers to requests that an earlier daemon carried out before it died. */
 export const again = {
   nothing: async () => {},
   entry: (_call: Call, _request: unknown, done: Done): Promise<Found> => done.found(),

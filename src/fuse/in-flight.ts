@@ -16,15 +16,12 @@ export type Clock = Pick<Runtime, "elapsed" | "setTimer">;
  */
 export type Origin = Pick<Message, "id" | "nodeid" | "uid" | "gid" | "pid" | "answerable">;
 
-/**
- * It is a class so that its signal is made on demand: an AbortController for each request would cost more than most
- * requests.
- */
+/** A class, so that the signal is made on demand: an AbortController for each request costs more than most requests. */
 export class InFlight<From extends Origin = Message> implements Caller {
   readonly name: string;
   readonly message: From;
   readonly request: unknown;
-  /** When it was read. */
+  /** When the request was read. */
   readonly started: ElapsedTime;
   /** False: it may take as long as the local disk does. */
   readonly hasDeadline: boolean;
@@ -47,7 +44,7 @@ export class InFlight<From extends Origin = Message> implements Caller {
     this.hasDeadline = hasDeadline;
   }
 
-  /** Undefined once it is answered: then the kernel does not ask again, and its place may be another request's. */
+  /** Undefined once it is answered: the kernel does not resend it then, and another request may have its place. */
   get mark(): Caller["mark"] {
     return this.answered || this.place < 0 || !this.message.answerable ? undefined : this;
   }
@@ -146,7 +143,7 @@ export function createInFlightTable<From extends Origin = Message>(
     for (const request of due) onExpired(request);
   }
 
-  /** An armed timer stays: one that finds nothing due costs less than a timer per request. */
+  /** An armed timer stays armed: waking up for nothing costs less than one timer for each request. */
   function arm(milliseconds: number): void {
     if (timer === undefined && !stopped) timer = clock.setTimer(Math.ceil(milliseconds), sweep);
   }

@@ -1,7 +1,7 @@
 /**
- * Sends invalidations to the kernel. Names and inodes each have a queue of their own, because a name may have to wait
- * until a folder's requests are answered. Changes that come meanwhile gather here, each once. This file knows messages
- * and their cost, not the reason of a change.
+ * Sends invalidations to the kernel. Names and inodes have a queue each, because the invalidation of a name may have to
+ * wait until the requests of its folder are answered. Changes that come meanwhile gather here, each once. This file
+ * knows the messages and their cost, not the reason of a change.
  */
 
 import type { After, ChangedName, EntryId, KernelCache, KernelNodeId, KnownRows } from "../engine/api/index.ts";
@@ -20,9 +20,9 @@ export interface KernelCacheOfDevice extends KernelCache {
    * names and attributes from an earlier daemon.
    */
   use(notify: Notify, kernelMinor: number): void;
-  /** The kernel has the root's attributes. Invalidations of the root wait for that: see session.ts. */
+  /** Must be called when the kernel has the root's attributes. Its invalidations wait for it: see session.ts. */
   rootKnown(): void;
-  /** Stops sending until `use` is called again: invalidations wait, and the kernel is told to keep no name for long. */
+  /** Stops sending until `use` is called again. Meanwhile invalidations wait, and the validity of names is short. */
   hush(): void;
   close(): void;
 }
@@ -38,8 +38,8 @@ const BATCH = 500;
  */
 const WAITING_MAX = 50_000;
 /**
- * In milliseconds: changes of about the same moment go together. The wait also lets callers run that were answered just
- * before: an answer that the kernel has but has not yet looked at would undo the invalidation.
+ * Changes gather this long before they are sent, in milliseconds. The wait has a second purpose: a caller that was
+ * answered just before must run first. If it took in its answer after the invalidation, the old answer would be kept.
  */
 const GATHER_MS = 3;
 /**
@@ -48,9 +48,9 @@ const GATHER_MS = 3;
  * or up to twice as long.
  */
 const AGAIN_MS = 1_000;
-/** Linux 6.2. Earlier kernels take everything below an invalidated name down with it, other mounts included. */
+/** Linux 6.2, the first that can expire a name. Earlier kernels also drop all below it, and unmount mounts there. */
 const MINOR_OF_EXPIRY = 38;
-/** Errors that mean no trouble: the kernel does not know the thing, the connection is over, or we are closed. */
+/** Errors that are normal: the kernel does not know the name or inode, the connection is over, or this is closed. */
 const USUAL: ReadonlySet<number> = new Set([
   ERRNO.ENOENT,
   ERRNO.EBADF,
@@ -85,7 +85,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   let known: KnownRows | undefined;
   let nameAt: After<EntryId> | undefined;
   let kernelNodeIdAt: After<KernelNodeId> | undefined;
-  /** The number of passes through all names that follow after this one. */
+  /** The number of passes through all names that follow this one. */
   let ways = 0;
 
   function takeNames(): Uint8Array | undefined {
@@ -189,7 +189,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   }
 
   function tellAll(rows: KnownRows): void {
-    // The root is the first row, and may have to wait.
+    // The root may have to wait (see mustWait), so it is queued by itself and the pass begins behind it.
     inodes.add(ROOT_NODE);
     [known, nameAt, ways, kernelNodeIdAt] = [rows, 0, 1, ROOT_NODE];
   }

@@ -11,7 +11,7 @@ export interface Listing {
   readonly bytes: Uint8Array;
   /** The entries of the reply. The kernel counts a lookup for each. */
   readonly granted: readonly Found[];
-  /** Makes the kernel remember nothing of the entries. */
+  /** Sets all validities to 0: the kernel must not remember these entries. */
   unkeep(): void;
 }
 
@@ -21,7 +21,7 @@ const USUAL_NAME = 24;
 export interface ListingWriter {
   /** False: there was no room, and nothing was written. */
   add(entry: FolderEntry): boolean;
-  /** The number of usual entries that still fit; 0 when hardly one does. */
+  /** About how many entries with names of usual length still fit. */
   room(): number;
   isEmpty(): boolean;
   finish(): Listing;

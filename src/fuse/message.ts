@@ -17,7 +17,7 @@ import {
 } from "./layout.ts";
 import { IN_HEADER } from "./request-structs.ts";
 
-/** The kernel (or a test in its place) sent bytes that are no message of the protocol. */
+/** The bytes are no message of the protocol. The kernel never sends such bytes; tests do. */
 export class MalformedError extends FsError {
   constructor(message: string) {
     super("EINVAL", message);

@@ -92,11 +92,12 @@ export interface Device {
    */
   notify(queue: keyof typeof QUEUES, messages: Uint8Array): Promise<number>;
   /**
-   * From now on READs of this handle are answered from the open file, without a callback, wherever one plain call can
-   * do that. It lasts until endHandle, which must come before the descriptor is closed.
+   * Grants a lease: from now on READs of this handle are answered from the open file, without a callback, where one
+   * plain call can do that. It lasts until stopReading or endHandle. endHandle must come before the descriptor is
+   * closed.
    */
   letRead(handle: HandleId, descriptor: number): void;
-  /** The same for WRITEs of the handle, for so many milliseconds. */
+  /** The same for WRITEs of the handle. The lease also ends after `milliseconds`. */
   letWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
   /** Ends the leases of all handles for READs of this file. */
   stopReading(descriptor: number): void;

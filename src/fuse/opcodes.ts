@@ -48,7 +48,7 @@ export interface Silent<Request = unknown> extends Row<Request, never> {
   handle(fileSystem: FileSystem, request: Request): void;
 }
 
-/** An operation that is not served; the kernel gets this error. After ENOSYS it does without the operation for good. */
+/** An operation that is not served: the kernel gets this error. After ENOSYS it never sends the operation again. */
 export interface Refused<Request = unknown, Reply = unknown> extends Row<Request, Reply> {
   readonly kind: "refused";
   readonly error: ErrorName;

@@ -1,7 +1,7 @@
 /**
- * One line for each operation: name, node, arguments, result, duration, caller. The level is debug, at which a line
- * costs nothing when it is off. It is warn when the operation was slow, or failed through no fault of the caller. It is
- * error when a handler threw an error that is no FsError. Bytes are shown as their number.
+ * One line for each operation: name, node, arguments, result, duration, caller. The usual level is debug, which costs
+ * nothing while it is off. It is warn when the operation was slow, or failed with EIO. It is error when a handler threw
+ * an error that is no FsError. Of bytes, only their number is shown.
  */
 
 import { FsError } from "../engine/api/index.ts";

@@ -21,7 +21,7 @@ export interface KernelPassthrough extends Passthrough {
   use(device: number): void;
   /** Records that there is no passthrough, with the reason. */
   doWithout(why: string): void;
-  /** The reason why the kernel takes no file of ours. Undefined while it does. */
+  /** The reason why files are not registered. Undefined while they are. */
   readonly whyOff: string | undefined;
   close(): void;
 }

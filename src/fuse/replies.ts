@@ -82,8 +82,8 @@ export function encodeOpen(opened: Opened): Parts {
 }
 
 /**
- * An unchanged folder that was listed before goes into the kernel's cache of listings. A folder that is listed for the
- * first time does not: a program that seeks in it would be shown, from that cache, names that were removed meanwhile.
+ * The kernel may cache the listing of a folder that was listed before and has not changed. It must not cache the first
+ * listing: a program that seeks in the folder would see names from the cache that were removed meanwhile.
  */
 export function encodeOpenFolder({ handle, keepCache }: Opened): Parts {
   const open_flags = keepCache ? FOPEN_CACHE_DIR | FOPEN_KEEP_CACHE : 0;

@@ -1,9 +1,12 @@
 /**
- * The requests that a daemon had in hand when it died, and their treatment by the daemon that takes over. Some kernels
- * resend them (Linux 6.9). Then a request that was in hand at two deaths is not tried a third time, because it may have
- * caused the deaths. Only deaths by the daemon's own fault count: after a kill no request is to blame, and kill -9 must
- * not cause an error. Other kernels do not resend. Then the next daemon must answer the waiting programs, so requests
- * are written down before they are begun.
+ * The requests that a daemon had in hand when it died, and their treatment by the daemon that takes over.
+ *
+ * Since Linux 6.9 the kernel resends them. A request that was in hand at two deaths is not tried a third time, because
+ * it may have caused the deaths. Only deaths by the daemon's own fault count: after a kill no request is to blame, and
+ * kill -9 must not cause an error.
+ *
+ * Earlier kernels do not resend. The next daemon must answer the waiting programs, so requests are written down before
+ * they are begun.
  */
 import type { Logger } from "../lib/log.ts";
 import type { InFlight } from "./in-flight.ts";
@@ -14,7 +17,7 @@ export interface RequestsInHand {
   readonly left: readonly number[];
   /** True if the earlier daemon died of its own fault, as far as is known. */
   readonly wasOwnFault: boolean;
-  /** Crash suspects: both the earlier daemon and one before it that died of itself had these requests in hand. */
+  /** Crash suspects: the earlier daemon had these requests in hand, and so had one before it that died of itself. */
   readonly suspects: ReadonlySet<number>;
   inFlight(ids: readonly number[]): void;
   suspected(ids: readonly number[]): void;
@@ -45,7 +48,7 @@ export function createCrashSuspects(requestsInHand: RequestsInHand, log: Logger)
       const { id, name, nodeid, pid } = request;
       const wasSuspect = suspects.has(id);
       if (wasSuspect && wasOwnFault) {
-        log.error({ op: name, id, node: nodeid, pid }, "a request was at hand when two daemons died: it fails");
+        log.error({ op: name, id, node: nodeid, pid }, "a request was in hand when two daemons died: it fails");
         return false;
       }
       if (!wasSuspect && !wasOwnFault) return true;

@@ -119,10 +119,10 @@ export function createSession(options: SessionOptions): Session {
   const ended = deferred<string>();
   let connection = options.connection;
   /**
-   * The kernel makes the root itself, with mode 0, and asks for its attributes. It drops the answer if the root is
-   * invalidated before the thread that asked has taken the answer in, which may be long after the reply. Then it judges
-   * by mode 0: EACCES. A permitted request shows that an answer was taken in. Until one comes, the root is not
-   * invalidated (kernel-cache.ts), and so the kernel must not keep what it is told of the root.
+   * The kernel makes the root itself, with mode 0, and asks for its attributes. The thread that asked may take the
+   * answer in long after the reply. If the root is invalidated before that, the kernel drops the answer and judges by
+   * mode 0: EACCES. A permitted request shows that an answer was taken in. Until one comes, the root is not invalidated
+   * (kernel-cache.ts), and therefore answers about the root must not be kept by the kernel.
    */
   let rootIsKnown = options.rootIsKnown ?? false;
   let isOver = false;
@@ -198,16 +198,16 @@ export function createSession(options: SessionOptions): Session {
   /** Never rejects. */
   async function answer(operation: Served, request: InFlight): Promise<void> {
     if (!requests.add(request)) {
-      // The RESEND of a daemon that takes over brings again what it already has in hand. Without the resent mark it is
-      // a bug of the sender.
+      // After the RESEND of a daemon that takes over, the kernel also resends requests that this daemon has read
+      // already. Without the resent mark it is a bug of the sender.
       const level = request.message.resent ? "debug" : "warn";
-      log[level]({ op: operation.name, id: request.id }, "request came twice: the first is at hand");
+      log[level]({ op: operation.name, id: request.id }, "the request came twice: the first one is being handled");
       return;
     }
     const done = doneBefore(operation, request);
-    // A request that only needs its answer cannot have caused the deaths.
+    // A request that was carried out and only lacks its answer cannot have caused the deaths.
     if (request.message.resent && done === undefined && !suspects.begin(request)) {
-      return fail(request, new FsError("EIO", "it was at hand when two daemons died"));
+      return fail(request, new FsError("EIO", "it was in hand when two daemons died"));
     }
     let reply: unknown;
     let parts: Parts;
@@ -222,7 +222,7 @@ export function createSession(options: SessionOptions): Session {
       return operationLog.done(request, { result: "ok", reply: "from the file" }, clock.elapsed());
     }
     try {
-      // There is no wait from here to the reply.
+      // No await from here to the reply: a change in between would make isKept wrong.
       const isKept = changes === fileSystem.changes && (rootIsKnown || request.nodeid !== ROOT_NODE);
       parts = operation.encode(reply, isKept);
     } catch (error) {
@@ -263,7 +263,7 @@ export function createSession(options: SessionOptions): Session {
   function handle(operation: Served, request: InFlight, done: Done | undefined): Promise<unknown> {
     const call = { fileSystem, caller: request, nodeid: request.nodeid };
     if (done === undefined || operation.again === undefined) return operation.handle(call, request.request);
-    log.info({ op: operation.name, id: request.id }, "done by the daemon before: it is answered now");
+    log.info({ op: operation.name, id: request.id }, "the daemon before carried it out: only the answer is sent");
     return operation.again(call, request.request, done);
   }
 
@@ -325,9 +325,9 @@ export function createSession(options: SessionOptions): Session {
   }
 
   /**
-   * Tells the handler to stop if the signal ends the program. Programs rely on it that no call on a file fails because
-   * they were stopped for a while, or because a child of theirs ended. Only the handler knows whether it can still
-   * stop, so it answers and not this function.
+   * Tells the handler to stop if the signal ends the program. After another signal the request goes on: a program that
+   * was stopped for a while, or whose child ended, expects no error from its calls on files. The handler sends the
+   * answer, because it alone knows whether it can still stop.
    */
   function endIfTold(request: InFlight): void {
     if (isOver || requests.find(request.id) !== request) return;
@@ -422,7 +422,7 @@ export function createSession(options: SessionOptions): Session {
 
   const device: Device = options.device((messages) => {
     if (isOver) return;
-    // This comes before the requests are begun: if we die, the next daemon can then answer the waiting programs.
+    // Written down before the requests are begun: if this daemon dies, the next one can answer the waiting programs.
     if (connection?.resend === false)
       requestsInHand.inFlight([...requests.list().map(({ id }) => id), ...idsIn(messages)]);
     for (const message of messages) take(message);
@@ -434,10 +434,10 @@ export function createSession(options: SessionOptions): Session {
   function takeOver({ resend }: Connection): void {
     if (resend) {
       const errno = reply(notifyResend());
-      if (errno !== 0) log.error({ errno }, "the kernel sends nothing again: programs that wait may wait for good");
+      if (errno !== 0) log.error({ errno }, "the kernel resends no requests: waiting programs may hang for ever");
       return;
     }
-    log.info({ requests: requestsInHand.left.length }, "this kernel sends nothing again: what was at hand fails");
+    log.info({ requests: requestsInHand.left.length }, "this kernel resends no requests: those in hand fail with EIO");
     for (const unique of requestsInHand.left)
       reply([OUT_HEADER.encode({ len: OUT_HEADER.size, error: -ERRNO.EIO, unique })]);
   }

@@ -90,8 +90,12 @@ const CASES: readonly (readonly [args: readonly string[], code: number, line: st
     2,
     '--quota: there is no workspace "mian", only "main"',
   ],
-  [["gateway", "--data", "g", "--quota", "1G", "--quota", "2G"], 2, "--quota: that of each workspace is given twice"],
-  [["gateway", "--data", "g", "--quota", "a=1G", "--quota", "a=1G"], 2, '--quota: that of "a" is given twice'],
+  [
+    ["gateway", "--data", "g", "--quota", "1G", "--quota", "2G"],
+    2,
+    "--quota: the quota of each workspace is given twice",
+  ],
+  [["gateway", "--data", "g", "--quota", "a=1G", "--quota", "a=1G"], 2, '--quota: the quota of "a" is given twice'],
   // What makes keys would outlive its execution by them.
   [
     ["gateway", "engine", "add", "e", "--data", "g", "--scope", "account.key.create", "--", "true"],
@@ -123,7 +127,7 @@ const CASES: readonly (readonly [args: readonly string[], code: number, line: st
   [
     ["gateway", "user", "add", "ada", "--data", "g", "--outside", "--generate"],
     2,
-    "--outside: has no password to --generate",
+    "--outside and --generate exclude each other: such an account has no password",
   ],
   [["gateway", "--data", "foreign"], 1, /^--data: foreign is not a gateway's: it holds "a"/],
   [["start", "file/x"], 1, "file/x cannot be made (ENOTDIR)"],

@@ -201,7 +201,7 @@ test("what the mount did is taken back, and that again; what others changed sinc
   const after = await seen();
   const planned = await history.wsfs("undo", history.mount.dir, "--since", then);
   const said = (less: string) =>
-    new RegExp(`what was done from ${TIME} to ${TIME}${less}\nwsfs: nothing was changed; --yes does it\n$`);
+    new RegExp(`these are the changes from ${TIME} to ${TIME}${less}\nwsfs: nothing was changed; --yes does it\n$`);
   expect(planned).toMatchObject({ code: 1, stderr: expect.stringMatching(said("")) });
   expect(await history.wsfs("undo", history.mount.dir)).toMatchObject({
     ...{ code: 1, stderr: expect.stringMatching(said("; --since or --last takes back less")) },

@@ -197,7 +197,7 @@ describe("of a workspace that is named", () => {
     const [oldest] = before.slice(-1);
     const mount = (oldest?.by as { mount?: string } | undefined)?.mount ?? "";
     expect(await history.output("undo", ...W, "--mount", mount, "--yes")).toBe(
-      "There is nothing to undo: only what ada did there is looked for.\n",
+      "There is nothing to undo: only changes of ada are looked for.\n",
     );
   });
 

@@ -82,7 +82,7 @@ test("what cannot change, and a file with a fault, change nothing and are told",
 
   await set("allow-other", "1");
   await troubleIs(
-    "allowOther cannot change while a workspace is mounted: the kernel has it from the mount's beginning",
+    "allowOther cannot change while a workspace is mounted: the kernel takes it only when the mount is made",
   );
   expect(await place.wsfs(["reload", dir, "--env", "team"])).toMatchObject({
     code: 1,

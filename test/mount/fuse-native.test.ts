@@ -295,7 +295,7 @@ describe.skipIf(whyNot !== undefined)(`a mount by fuse-native${why}`, () => {
       try {
         const gateway = await place.gateway();
         await expect(place.mount(gateway, { args: [...BY_LIBRARY, "--allow-other"] })).rejects.toThrow(
-          /wsfs: libfuse cannot mount on \S+: it has said why on standard error$/m,
+          /wsfs: libfuse cannot mount on \S+: libfuse printed the reason on standard error$/m,
         );
         expect(mountsBelow(place.folder, user)).toEqual([]);
         const mount = await place.mount(gateway, { name: "own", args: BY_LIBRARY });
@@ -370,7 +370,7 @@ test.each([
 });
 
 test("why a mount cannot be made is libfuse's to say, or the package's", () => {
-  expect(whyNotMounted(new Error("fuse failed"))).toBe("it has said why on standard error");
+  expect(whyNotMounted(new Error("fuse failed"))).toBe("libfuse printed the reason on standard error");
   expect(whyNotMounted(new Error("Mountpoint in use"))).toBe("Mountpoint in use");
 });
 

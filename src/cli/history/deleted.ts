@@ -29,8 +29,8 @@ const timeOf = ({ deletedAt }: ListedNode) => Date.parse(deletedAt ?? "");
 const whose = ({ deletedBy }: ListedNode) => JSON.stringify(deletedBy ?? null);
 
 /**
- * When the deletion of a folder began, in milliseconds: at the first node in it that the same mount or program deleted,
- * without a longer pause until the folder itself was deleted.
+ * When the deletion of a folder began, in milliseconds since 1970. Going back from the deletion of the folder itself,
+ * the nodes below it count that the same mount or program deleted, up to a pause longer than PAUSE_MAX_MS.
  */
 export function beginningOf(folder: ListedNode, below: readonly ListedNode[]): number {
   const times = below.filter((one) => whose(one) === whose(folder)).map(timeOf);
@@ -42,7 +42,7 @@ export function beginningOf(folder: ListedNode, below: readonly ListedNode[]): n
   return begin;
 }
 
-/** The nodes of a folder that were deleted in the deletion that began then. Of each name only the last node. */
+/** The nodes of a folder that went in the deletion that began at `begin`. Of each name only the last node. */
 export function deletedWith(folder: ListedNode, below: readonly ListedNode[], begin: number): ListedNode[] {
   const latestFirst = below
     .filter((one) => whose(one) === whose(folder) && timeOf(one) >= begin && timeOf(one) <= timeOf(folder))

@@ -13,7 +13,7 @@ import { atWorkspace, requireHistory } from "./workspace.ts";
 const OPERATIONS = ["getNodeByPath", "listVersions", "getContent"] as const;
 /** Larger versions are compared as a whole. */
 const TEXT_BYTES_MAX = 16 * 1024 * 1024;
-/** A comparison of files that have few lines in common would take for ever. */
+/** The limit of a comparison. With few lines in common it would take too long. */
 const COMPARE_LIMIT_MS = 20_000;
 const NEWEST: Selector = { back: 0 };
 const BEFORE_NEWEST: Selector = { back: 1 };
@@ -72,7 +72,7 @@ async function bytesOf(gateway: Gateway, { nodeId, id, contentHash }: Version): 
   return content.buffer();
 }
 
-/** Undefined: one of them is no text or is too large, or they have too little in common. */
+/** Undefined: one side is no text or is too large, or the comparison took too long. */
 async function compareLines(gateway: Gateway, old: Side, current: Side): Promise<string | undefined> {
   if (old.version.size > TEXT_BYTES_MAX || current.version.size > TEXT_BYTES_MAX) return undefined;
   const [a, b] = await Promise.all([old, current].map(async ({ version }) => textOf(await bytesOf(gateway, version))));

@@ -9,7 +9,7 @@ export interface Paths {
   of(parentId: string | null, name: string): Promise<string>;
 }
 
-/** Paths of folders as they are now; of deleted folders, as they were. Each folder is asked for once. */
+/** Folders have their present paths, deleted folders their last ones. The gateway is asked for each folder once. */
 export function pathsOf(gateway: Gateway): Paths {
   const folders = new Map<string, Promise<string>>();
   const within = async (parentId: string | null, name: string): Promise<string> => {
@@ -29,7 +29,7 @@ export function pathsOf(gateway: Gateway): Paths {
   return { of: within };
 }
 
-/** The change of an entry, in words. `path`: where its node is after the change. */
+/** Describes the change of an entry in words. `path`: the path of its node after the change. */
 export async function describeEntry(entry: JournalEntry, path: string, paths: Paths): Promise<string> {
   const { kind, head, before, key } = entry;
   const shown = head === null ? `${path === "/" ? "" : path}/` : path;

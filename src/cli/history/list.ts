@@ -1,7 +1,4 @@
-/**
- * `wsfs list [PATH]`: lists a folder of the workspace as it is, as it was at a moment, or the nodes that were deleted
- * from it.
- */
+/** `wsfs list [PATH]`: lists a folder of the workspace as it is or was at a moment, or nodes deleted from it. */
 import type { Gateway, ListedNode, Node } from "../../client/index.ts";
 import { EXIT, Failure } from "../failure.ts";
 import type { Values } from "../options.ts";

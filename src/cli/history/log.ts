@@ -75,8 +75,8 @@ interface Scope {
 }
 
 /**
- * A file is followed through all its places. For a folder, nodes count that are in it now, or were when they were
- * deleted.
+ * All entries of a file count, wherever the file was. For a folder, the entries of its present nodes count, and those
+ * of nodes that were deleted in it.
  */
 async function scopeOf(gateway: Gateway, path: string): Promise<Scope> {
   if (path === "/") return { filter: {}, holds: undefined, nodeId: undefined };

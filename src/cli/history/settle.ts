@@ -1,4 +1,4 @@
-/** Changes of a mount that are not uploaded yet, which the history at the gateway therefore lacks. */
+/** Unsent changes of a mount. The history at the gateway lacks them. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { MountStatus, QueueItem } from "../../daemon/control-messages.ts";
 import { drainWithProgress } from "../drain.ts";
@@ -48,8 +48,9 @@ export async function settle(mount: OfMount | undefined, paths: readonly string[
 const LOOK_MS = 50;
 
 /**
- * To be called after a command has changed the gateway: programs in the mount see the change when it returns. Else a
- * line says that they do not. `position`: that of the last change in the journal; undefined: nothing was changed.
+ * To be called after a command has changed the gateway. Waits at most `seconds` until programs in the mount see the
+ * change; else a line says that they do not. `position`: the journal position of the last change; undefined: nothing
+ * was changed.
  */
 export async function awaitShown(
   mount: OfMount | undefined,
@@ -75,7 +76,7 @@ function tellNotShown({ dir }: OfMount): void {
   process.stderr.write(`wsfs: it is done at the gateway, and ${dir} does not show all of it yet\n`);
 }
 
-/** Where the daemon cannot tell, there is nothing to wait for. */
+/** Also true if the daemon does not report its position: then there is nothing to wait for. */
 async function isShown(mount: OfMount, position: number): Promise<boolean> {
   const { position: shown = position } = await statusOf(mount);
   return shown >= position;

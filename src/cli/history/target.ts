@@ -1,10 +1,10 @@
-/** FILE@V: finds the file and the version that are meant. */
+/** FILE@V: finds the file and the version. */
 import { type Gateway, type Node, RemoteError, type Version } from "../../client/index.ts";
 import { MOMENT_EXPECTED, parseMoment } from "../../lib/moment.ts";
 import { EXIT, Failure } from "../failure.ts";
 import { showTime } from "../table.ts";
 
-/** `back`: so many versions before the newest; 0 is the newest. `at`: the version of that moment, milliseconds. */
+/** `back`: this many versions before the newest. `at`: the newest version at that moment, milliseconds since 1970. */
 export type Selector = { readonly number: number } | { readonly back: number } | { readonly at: number };
 
 export interface Target {
@@ -13,7 +13,7 @@ export interface Target {
   readonly selector: Selector | undefined;
 }
 
-/** Throws an Error that says what was expected. */
+/** Throws an Error whose message is the expected form. */
 export function parseSelector(text: string, nowMs: number): Selector {
   if (/^\d{1,15}$/.test(text)) return { number: Number(text) };
   if (/^-\d{1,15}$/.test(text)) return { back: -Number(text) };
@@ -87,7 +87,7 @@ export function requireFile(node: Node): void {
 }
 
 const PAGE_SIZE = 1000;
-/** `limit`: how many are wanted; 0: all. */
+/** `limit`: the largest number of items that are wanted; 0: all. */
 export const pageSizeFor = (limit: number) => (limit === 0 ? PAGE_SIZE : Math.min(limit, PAGE_SIZE));
 
 /** The newest version comes first. */
@@ -100,7 +100,7 @@ export async function findVersion(gateway: Gateway, node: Node, selector: Select
   let thinned = 0;
   for await (const page of versionsOf(gateway, node).pages()) {
     thinned = page.thinned ?? 0;
-    // The version of that moment may be one that is not listed any more.
+    // The newest version at that moment may have been removed by the policy. Only the gateway knows that.
     if ("at" in selector && thinned > 0) return findKept(gateway, node, await headAt(gateway, node, selector.at));
     const found = page.items.find((version, index) => isFound(selector, version, seen + index));
     if (found !== undefined) return found;
@@ -133,7 +133,7 @@ async function findKept(gateway: Gateway, node: Node, id: string): Promise<Versi
   throw new Failure(`${node.path}: its version ${id} was given up at this moment`);
 }
 
-/** The id of the version that was the newest one at a moment, milliseconds. Rejects with a Failure. */
+/** The id of the version that was the newest at a moment, in milliseconds since 1970. Rejects with a Failure. */
 async function headAt(gateway: Gateway, node: Node, at: number): Promise<string> {
   const moment = new Date(at).toISOString();
   try {

@@ -14,10 +14,7 @@ import { atWorkspace, requireHistory } from "./workspace.ts";
 
 const OPERATIONS = ["getNodeByPath", "listNodes", "restoreNode", "readJournal"] as const;
 
-/**
- * The key of a folder's restoration contains when its deletion began, so that a restoration that was broken off can be
- * continued.
- */
+/** The key of a folder's restoration contains the beginning of its deletion, by which a later command continues it. */
 const keyOf = (begin: number) => `undelete-${begin}-${randomUUID()}`;
 const KEY = /^undelete-(\d+)-/;
 
@@ -46,7 +43,7 @@ export function undelete(values: Values<"undelete">): Promise<number> {
 
 interface Gone {
   readonly gone: ListedNode;
-  /** For a node whose restoration was broken off: when its deletion began, milliseconds. */
+  /** For a node whose restoration was broken off: when its deletion began, milliseconds since 1970. */
   readonly begin?: number;
 }
 
@@ -59,7 +56,7 @@ async function whatIsGone(gateway: Gateway, path: string): Promise<Gone> {
   );
 }
 
-/** A folder that is back while nodes that were deleted with it are not. */
+/** A folder that is restored already, if nodes that were deleted with it are not. */
 async function brokenOff(gateway: Gateway, path: string): Promise<Gone | undefined> {
   const node = await findNode(gateway, path);
   if (node?.kind !== "folder") return undefined;
@@ -88,8 +85,8 @@ async function bringBack(gateway: Gateway, gone: ListedNode, begin: number, name
 }
 
 /**
- * Restores folders before the nodes in them. Answers how many came back, and the journal position of the last (0: none):
- * a node stays deleted when its name is taken by now or its folder stays deleted.
+ * Restores folders before the nodes in them. A node stays deleted when its name is taken by now or its folder stays
+ * deleted. Resolves with the number of restored nodes and the journal position of the last one (0: none).
  */
 async function restoreBelow(gateway: Gateway, nodes: readonly ListedNode[]) {
   const progress = showProgress(nodes.length, "brought back");
@@ -112,7 +109,7 @@ async function restoreBelow(gateway: Gateway, nodes: readonly ListedNode[]) {
   return { restored, position };
 }
 
-/** Groups of nodes. Each group comes after the folders that contain its nodes, as far as these are among the nodes. */
+/** Groups of nodes. If the folder of a node is among the nodes, it is in an earlier group. */
 function* levelsOf(nodes: readonly ListedNode[]): Generator<readonly ListedNode[]> {
   const inside = new Map<string, ListedNode[]>(nodes.map(({ id }) => [id, []]));
   let level: ListedNode[] = [];

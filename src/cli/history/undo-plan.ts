@@ -5,7 +5,7 @@
 import type { Attributes, Author, JournalEntry } from "../../client/index.ts";
 import { CHANGE_KINDS } from "../../contract/journal-kinds.ts";
 
-/** The changes to take back: those of a mount and account between two positions, or those of one undo among them. */
+/** The changes to take back: of a mount and account between two positions (inclusive), or only those of one undo. */
 export interface Range {
   readonly from: number;
   readonly to: number;
@@ -38,7 +38,10 @@ export interface Step {
   readonly version: string | undefined;
   /** The attributes it gets. Undefined: they stay. */
   readonly attributes: Attributes | undefined;
-  /** The version whose time its modification time was, where it had none of its own and this one goes; see undo-run.ts. */
+  /**
+   * The version whose time must become the node's mtime, because the node had no mtime of its own and its content
+   * comes back as a new version (undo-run.ts). Undefined: none.
+   */
   readonly timeOf: string | undefined;
 }
 
@@ -116,7 +119,7 @@ function stepOf(
     return { nodeId, place, why: "changed since", by: last.by, time: last.time };
   }
   const before = first.kind === "created" ? undefined : first.before;
-  if (before === null) return { nodeId, place, why: "what it was before is not known any more" };
+  if (before === null) return { nodeId, place, why: "its former state is not known any more" };
   const isThere = last.kind !== "deleted";
   const wasThere = before !== undefined && !before.isDeleted;
   const step = {
@@ -152,7 +155,7 @@ export interface Round {
   readonly steps: readonly Step[];
   /** This step must leave its name and folder first, because several steps wait for each other. */
   readonly park?: Step;
-  /** No step can be put off any more. */
+  /** The last round: no step of it can be put off. */
   readonly isLast?: true;
 }
 

@@ -7,7 +7,7 @@ import type { Place, Range } from "./undo-plan.ts";
 /** Changes with a shorter pause than this between them belong together. */
 const PAUSE_MAX_MS = 60_000;
 
-/** "undo-FROM-TO-WISH:": the positions, and the kind of wish. The step follows. */
+/** "undo-FROM-TO-WISH:", then the step. FROM and TO are positions, WISH is a hash of the wish. */
 const KEY = /^undo-(\d+)-(\d+)-([0-9a-f]{8}):/;
 
 /** The kind of the activity that ends an undo. While it is missing, the same wish continues that undo. */
@@ -31,7 +31,7 @@ export interface Choice {
   readonly own: string;
 }
 
-/** `begun`: an undo of the same wish that has not ended. `next`: the changes that are taken back if there is none. */
+/** `begun`: an undo of the same wish that has not ended. `next`: the changes to take back if there is no such undo. */
 export interface Choices {
   readonly begun: Choice | undefined;
   readonly next: Choice;
@@ -93,7 +93,7 @@ function undoOf({ key }: JournalEntry): Undo | undefined {
 const isLongAfter = (later: JournalEntry, earlier: JournalEntry) =>
   Date.parse(later.time) - Date.parse(earlier.time) > PAUSE_MAX_MS;
 
-/** The author's changes that match, counted from 0. They are read as far as they are asked for. */
+/** The author's changes that match, counted from 0 (the newest). They are read on demand. */
 function newestFirst(
   gateway: Gateway,
   { mount, account }: Author,

@@ -1,4 +1,4 @@
-/** Carries out the steps of an undo at the gateway, each only if its node is still as it was planned. */
+/** Carries out the steps of an undo at the gateway. A step is skipped if its node has changed since the plan. */
 import { type Gateway, type Node, RemoteError } from "../../client/index.ts";
 import { type Attributes, attributesDifference } from "../../contract/attributes.ts";
 import { nameBeside } from "../../contract/names.ts";
@@ -9,17 +9,17 @@ import { endKey, UNDONE } from "./undo-range.ts";
 
 export interface Undoing {
   readonly gateway: Gateway;
-  /** The beginning of its keys: the same steps, sent again, change nothing twice. */
+  /** The beginning of the idempotency keys: a step that is sent again changes nothing twice. */
   readonly own: string;
-  /** For names beside taken ones. It is the same throughout an undo. */
+  /** Part of the names of nodes whose own name is taken. It is the same throughout an undo. */
   readonly moment: string;
   onDone(step: Step, node: Node): unknown;
   onSkipped(step: Step, why: string): unknown;
 }
 
 /**
- * Without steps: the undo was broken off before its end was recorded. Answers the journal position of the end, which
- * comes after all its changes.
+ * Resolves with the journal position of the undo's end, which is after all its changes. There are no steps if an undo
+ * was broken off just before its end was recorded.
  */
 export async function runUndo(undoing: Undoing, steps: readonly Step[]): Promise<number> {
   const { gateway, own } = undoing;
@@ -75,7 +75,7 @@ async function isDone(
   return true;
 }
 
-/** True if this node is refused while other steps can go on. */
+/** True if the refusal concerns only this node: other steps can go on. */
 function isRefusal(error: unknown): error is RemoteError {
   return error instanceof RemoteError && ["conflict", "changed", "notFound"].includes(error.code);
 }
@@ -109,8 +109,8 @@ async function takeBack(undoing: Undoing, step: Step, ifRevision: number | undef
 }
 
 /**
- * A node that stays in its place: another author may have changed it since the plan was made, or the journal told of a
- * change late.
+ * Reads a node that stays in its place. Rejects with "changed" if its revision is another one: it was changed after the
+ * plan was made, or the journal showed a change late.
  */
 async function unchanged(gateway: Gateway, nodeId: string, ifRevision: number | undefined): Promise<Node> {
   const node = await gateway.nodes.get(nodeId);
@@ -118,7 +118,7 @@ async function unchanged(gateway: Gateway, nodeId: string, ifRevision: number | 
   throw new RemoteError("changed", `${node.path} has changed`, { node });
 }
 
-/** Puts the node where it belongs; if that name is taken, beside it. */
+/** Puts the node into its target place; if the name is taken there, under another name beside it. */
 async function placed({ gateway, own, moment }: Undoing, step: Step, ifRevision: number | undefined): Promise<Node> {
   const { nodeId, action, target } = step;
   const parentId = target.parentId ?? undefined;
@@ -147,7 +147,10 @@ async function placed({ gateway, own, moment }: Undoing, step: Step, ifRevision:
   }
 }
 
-/** Content that comes back is a new version: a file without a time of its own would take that of now. */
+/**
+ * Content that comes back is a new version. A file without an mtime of its own would show the time of that version, so
+ * it gets the time of the former version as mtime.
+ */
 async function attributesThen(gateway: Gateway, step: Step): Promise<Attributes | undefined> {
   const { nodeId, attributes, timeOf } = step;
   if (timeOf === undefined || attributes === undefined) return attributes;

@@ -39,15 +39,15 @@ export function undo(values: Values<"undo">): Promise<number> {
     const made = await prepareUndo(gateway, author, { path, last, since }, where);
     if (made === undefined) {
       const isOther = values["of-mount"] !== undefined && author.account !== null;
-      const looked = `: only what ${author.account} did there is looked for`;
+      const looked = `: only changes of ${author.account} are looked for`;
       return nothing(json, 0, isOther ? printable(looked) : "");
     }
     const { plan } = made;
     await printPlan(plan, where, json);
     const less = since === undefined && last === undefined ? "; --since or --last takes back less" : "";
-    process.stderr.write(`wsfs: that is for what was done from ${made.begin} to ${made.end}${less}\n`);
+    process.stderr.write(`wsfs: these are the changes from ${made.begin} to ${made.end}${less}\n`);
     if (plan.steps.length === 0 && !made.isBegun) return nothing(json, plan.skipped.length);
-    if (made.isBegun) process.stderr.write("wsfs: this undo was begun before; what is left of it is shown\n");
+    if (made.isBegun) process.stderr.write("wsfs: this undo was begun before; the plan shows the rest of it\n");
     if (!(await isConfirmed(yes, `Take back ${formatCount(plan.steps.length, "change")}?`))) return unconfirmed();
     const { failed, position } = await carryOut(gateway, made, where, json);
     await awaitShown(mount, position, values["settle-timeout"]);
@@ -116,7 +116,7 @@ async function makePlan(gateway: Gateway, choice: Choice, path: string, paths: P
   return { plan, choice, begin: showTime(timeOf(from)), end: showTime(timeOf(to)), moment };
 }
 
-/** The journal tells what attributes were before, not what they are now, so the node is asked. */
+/** The journal has the former attributes, not the present ones, so the node is read. */
 async function isAsItWas(gateway: Gateway, { nodeId, action, version, attributes }: Step): Promise<boolean> {
   if (action !== "keep" || version !== undefined || attributes === undefined) return false;
   const node = await unlessMissing(gateway.nodes.get(nodeId));

@@ -37,7 +37,7 @@ export function versions(values: Values<"versions">): Promise<number> {
   });
 }
 
-/** Its time, its size, who saved it and where. */
+/** Time, size, account, and mount or execution: four columns of a table. */
 export function describeVersion({ createdAt, size, by }: Version): [string, string, string, string] {
   return [showTime(createdAt), formatSize(size), whoOf(by), fromOf(by)];
 }

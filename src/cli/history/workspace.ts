@@ -1,6 +1,6 @@
 /**
- * Finds the workspace of a history command: that of the mount that the path lies in, with that mount's sign-in, or that
- * of --workspace, with the user's sign-in. The command never reads the mount itself.
+ * Finds the workspace of a history command. Without --workspace it is the one of the mount that the path lies in, with
+ * that mount's sign-in. With --workspace the user's own sign-in is used. The command never reads the mount itself.
  */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -22,7 +22,7 @@ import { scopesOf, signedIn } from "../signed-in.ts";
 import { addressNow } from "../status.ts";
 
 export interface Given {
-  /** Has no effect in a mount, which has its own gateway. */
+  /** Used only with --workspace: a mount has its own gateway. */
   readonly env: string | undefined;
   readonly "in-workspace": string | undefined;
   /** With --workspace: the mount whose changes are meant, by its name in the journal. */
@@ -65,7 +65,7 @@ export async function atWorkspace<T>(
   const gateway = connect({ baseUrl: at.baseUrl, credentials, workspace: named, mount });
   const paths = words.map((word) => resolve("/", word));
   return withGateway(gateway, async () => {
-    // For a workspace that is not visible, the sign-in gives the right error. A path in it would seem not to exist.
+    // If the workspace is not visible, the sign-in rejects with the right error. Otherwise the path would seem missing.
     await credentials.token();
     return use({ gateway, paths, mount: undefined });
   });
@@ -114,7 +114,7 @@ async function inMount<T>(
   });
 }
 
-/** `inside`: from the root of a mount, which shows this folder of the workspace. */
+/** The path of the workspace for `inside`, a path from the root of a mount of this folder. */
 export function pathBelow(folder: string, inside: string): string {
   if (folder === "/") return inside;
   return inside === "/" ? folder : `${folder}${inside}`;
@@ -164,7 +164,7 @@ async function credentialsOf(
   return savedLogin(login.file, { scopes, workspace, howToSignIn: login.howToSignIn });
 }
 
-/** Fails with one line before a gateway without history is asked for it. */
+/** Rejects with a Failure if the gateway keeps no history. */
 export async function requireHistory(gateway: Gateway): Promise<void> {
   if ((await gateway.calls()).features.isFull) return;
   throw new Failure("this gateway keeps no such history: its profile says that it is plain");
