@@ -164,6 +164,7 @@ export function createPast(world: World, seed: number, tally: Tally | undefined)
     else if (chance < 0.36) {
       const program = { do: "look back", path: atMoment(time) } as const;
       const place = 1 + Math.floor(random() * PLACES);
+      looked.push(time);
       await player.play(
         { do: "crash at", mount: mounts.indexOf(mount), program, place, again: undefined },
         `b${index}`,
