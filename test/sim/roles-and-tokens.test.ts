@@ -45,8 +45,9 @@ describe("scopes and refused tokens", () => {
     expect(engine().status().paused).toBe(undefined);
   });
 
+  const lacking = SCOPES.filter((scope) => scope !== "node.file.read");
+
   describe("a scope was refused for long", () => {
-    const lacking = SCOPES.filter((scope) => scope !== "node.file.read");
     const posts = (asked: readonly string[]) => asked.filter((line) => line.startsWith("POST")).length;
 
     test("what waits for it goes soon after something else went that takes it", TIMEOUT, async () => {
@@ -77,6 +78,27 @@ describe("scopes and refused tokens", () => {
       expect(posts(asked)).toBeLessThan(15);
     });
   });
+
+  test(
+    "a scope that only a reference to other content takes (403): it waits and is not sent again and again",
+    TIMEOUT,
+    async () => {
+      const { world, save, rename, withBearer, tokenWith, asked, there, engine, heal, tokenChanged, drain } =
+        await tampered();
+      await save("a");
+      await save("b");
+      await drain();
+      withBearer(tokenWith(lacking), ({ method, path }) => method === "POST" && path.endsWith("/versions"));
+      await rename("b", "a");
+      await world.clock.advance(60_000);
+      expect(asked.filter((line) => line.endsWith("/versions 403"))).toHaveLength(1);
+      expect(engine().status().paused).toContain("node.file.read");
+      heal();
+      tokenChanged();
+      await world.clock.advance(60_000);
+      expect(await there()).toEqual(["a"]);
+    },
+  );
 
   test("a scope nobody expects a request to need (403) does not make it go again and again", TIMEOUT, async () => {
     const { world, unlink, save, withBearer, tokenWith, asked, there, tamper, heal, drain } = await tampered();

@@ -95,7 +95,13 @@ export interface View {
   /** The gateway can be told to take the content from its origin version. */
   readonly mayRefer: boolean;
   /** The rights of the token. */
-  readonly may: { readonly create: boolean; readonly update: boolean; readonly delete: boolean };
+  readonly may: {
+    readonly create: boolean;
+    readonly update: boolean;
+    /** A new version by reference: the gateway reads the content for it. */
+    readonly refer: boolean;
+    readonly delete: boolean;
+  };
 }
 
 /**
@@ -267,6 +273,7 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
   const attributes = changedAttributes(base.attributes, local.attributes);
   const common = { nodeId, ifHead: base.head, size, attributes };
   if (view.mayRefer && isVersion(view, content) && originNode !== null && originVersion !== null) {
+    if (!view.may.refer) return wait("scope");
     return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
   }
   if (hash === null || !isReady(content)) return snapshot(view, content);

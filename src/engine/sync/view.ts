@@ -1,12 +1,11 @@
 /** Gathers from the rows what the plan looks at for one node. Reads only. */
 import type { Scope } from "../../contract/scopes.ts";
-import { UPLOAD_SCOPES } from "../../contract/scopes.ts";
 import { minus } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import { type Host, type LocalFiles, type Remote, type Rows, scopesOf, type Uploads } from "../core/index.ts";
 import { mayRefer } from "../host/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { hasOtherNames, isFollower, orderInGroup } from "./link-groups.ts";
@@ -128,7 +127,12 @@ class RowView implements View {
   }
   get may() {
     const may = (scope: Scope) => this.#context.network.may(scope);
-    return { create: UPLOAD_SCOPES.every(may), update: may("node.node.update"), delete: may("node.file.delete") };
+    return {
+      create: scopesOf("upload").every(may),
+      update: scopesOf("patch").every(may),
+      refer: scopesOf("reference").every(may),
+      delete: scopesOf("delete").every(may),
+    };
   }
 
   #countEntries() {

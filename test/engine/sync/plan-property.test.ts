@@ -146,7 +146,8 @@ function makeWorld(choose: Choose): World {
   for (let count = choose(6); count > 0; count -= 1) {
     gateway.theirs.create(pick(choose, folders) ?? ROOT, "abcd"[choose(4)] ?? "a", `first${count}`, { mode: 0o644 });
   }
-  const may = { create: choose(8) !== 1, update: choose(8) !== 1, delete: choose(8) !== 1 };
+  const [create, update, refer] = [choose(8) !== 1, choose(8) !== 1, choose(8) !== 1];
+  const may = { create, update, refer: update && refer, delete: choose(8) !== 1 };
   const scopes = { ...may, isTight: choose(4) === 1 };
   const story: string[] = [];
   const mount = createMount(gateway, scopes, features, (line) => story.at(-1) !== line && story.push(line));
@@ -154,7 +155,7 @@ function makeWorld(choose: Choose): World {
 }
 
 function finish(world: World, choose: Choose): void {
-  Object.assign(world.scopes, { create: true, update: true, delete: true });
+  Object.assign(world.scopes, { create: true, update: true, refer: true, delete: true });
   becomeQuiet(world, choose);
   expect(lost(world.mount, world.gateway)).toEqual([]);
 }

@@ -347,7 +347,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Abilities
       fits: fits(row),
       features,
       mayRefer: features.references,
-      may: { create: scopes.create, update: scopes.update, delete: scopes.delete },
+      may: { create: scopes.create, update: scopes.update, refer: scopes.refer, delete: scopes.delete },
     };
   }
 

@@ -64,7 +64,7 @@ function file(change: Partial<View> = {}, local: Partial<Local> = {}): View {
     fits: true,
     features: ALL_FEATURES,
     mayRefer: true,
-    may: { create: true, update: true, delete: true },
+    may: { create: true, update: true, refer: true, delete: true },
     ...change,
   };
 }
@@ -190,7 +190,7 @@ describe("moving", () => {
     expect(plan(file({ ...taken, partner: { ...partner, hasAttempt: true } }, local))).not.toMatchObject({
       request: { do: "exchange" },
     });
-    const forbidden = { create: true, update: false, delete: true };
+    const forbidden = { create: true, update: false, refer: false, delete: true };
     expect(plan(file({ ...taken, may: forbidden }, { parent: "n9", name: "b" }))).toEqual(waitFor("name"));
   });
 });
@@ -350,7 +350,7 @@ describe("deletion against changes", () => {
 });
 
 describe("what the token may not do waits", () => {
-  const may = { create: false, update: false, delete: false };
+  const may = { create: false, update: false, refer: false, delete: false };
   test.each([
     ["making a folder", folder({ ...UNBORN, may })],
     ["uploading", file({ ...UNBORN, may }, { content: DIRTY })],
