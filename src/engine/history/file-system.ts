@@ -193,7 +193,7 @@ export function withHistory(
     if (place.is === "content") return contents.read(place, offset, size, caller.signal);
     if (place.is !== "text") throw new FsError("EISDIR", "a folder of the past");
     const open = texts.get(handle);
-    // Programs that have it open share the handle: who begins to read it sees it as it is now.
+    // Programs that have it open share the handle: a read from the beginning shows it as it is now.
     const bytes = (offset === 0 ? undefined : open?.bytes) ?? textOf(place.text);
     if (open !== undefined) open.bytes = bytes;
     return bytes.subarray(offset, offset + size);
@@ -225,7 +225,7 @@ export function withHistory(
     const id = kernelNodeId(handle);
     // After a takeover it is listed anew: the order is that of the names.
     const open = listings.get(handle);
-    // Programs that have it open share the handle: who begins to list it sees it as it is now.
+    // Programs that have it open share the handle: a list from the beginning shows it as it is now.
     const isAgain = cookie === 0 && open?.isBegun === true;
     const entries = (isAgain ? undefined : open?.entries) ?? listing(handle, caller.signal);
     if (open !== undefined) Object.assign(open, { entries, isBegun: true });

@@ -13,7 +13,7 @@ export function createSharedAnswers(): SharedAnswers {
       let running = underWay.get(key) as Promise<T> | undefined;
       if (running === undefined) {
         running = work().finally(() => underWay.delete(key));
-        // Everybody who asked may have given up.
+        // All callers may have given up.
         running.catch(() => {});
         underWay.set(key, running);
       }

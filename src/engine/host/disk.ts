@@ -1,7 +1,7 @@
 /**
  * State of the disk of the state dir, for flows that are about to change something: full (the reserve is given up, so
- * that rows still work), read-only, or gone. It is found by looking and by commits that fail. Must not know who writes
- * what; files/space.ts makes room and waits.
+ * that rows still work), read-only, or gone. It is found by looking and by commits that fail. Must not know of the
+ * flows that write; files/space.ts makes room and waits.
  */
 import type { DiskLook, StateDisk } from "../../content/state-disk.ts";
 import type { Logger } from "../../lib/log.ts";

@@ -1,12 +1,12 @@
 /**
- * Row time: the clock of the rows. It goes evenly from the first start on, across daemons and boots, whoever sets the
- * wall clock.
+ * Row time: the clock of the rows. It goes evenly from the first start on, across daemons and boots, and however the
+ * wall clock is set.
  * - After a boot it goes on where the rows of the last boot end. So nothing counts as older than it is, and a settle
  *   time never ends early.
- * - It stands still while the machine sleeps or is off: nothing could be sent or heard then, and who waits goes on
- *   waiting.
+ * - It stands still while the machine sleeps or is off: nothing could be sent or heard then, and a wait goes on
+ *   afterwards.
  * - People count that time too: ages that they see come from `ageOf` (clock-gaps.ts).
- * - What else programs and people see, and what is compared with times of files, is wall clock.
+ * - All other times that programs and people see, and times compared with those of files, are wall clock.
  * - Row times are written in transactions, and each transaction notes how late it is.
  */
 import { millisecondsOf, minus, type RowTime, rowTime } from "../../lib/clocks.ts";

@@ -18,11 +18,11 @@ interface Read {
 }
 
 const AHEAD_FIRST = 4;
-/** So many folders are remembered. */
+/** Folders that are remembered, at most. */
 const FOLDERS = 64;
 
 export interface Sequence {
-  /** A program that skips up to so many entries (it wants *.c) still reads in order. */
+  /** Entries that a program may skip (it wants *.c) and still read in order. */
   readonly skipped: number;
   /** Entries considered per access, whether they are fetched or not. */
   readonly lookedAt: number;

@@ -89,8 +89,8 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
   const isOne = (inode: InodeId) => metadata.inodes.lineages(inode).length === 1;
 
   /**
-   * Two inodes turned out to be one hard link group (link-groups.ts). Nobody wrote the file, and its further name is
-   * replayed anyway.
+   * Two inodes turned out to be one hard link group (link-groups.ts). The file was not written, and its further name
+   * is replayed anyway.
    */
   function isSameFile(before: InodeId | null, inode: InodeId | undefined): boolean {
     const [former, now] = [before, inode].map((id) => (id == null ? undefined : metadata.inodes.get(id)));

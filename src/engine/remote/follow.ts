@@ -80,8 +80,8 @@ export function createLoop(
 
   async function run(): Promise<void> {
     /**
-     * The gateway did not answer this loop, and whoever waits for it was not told yet that it does again. A request
-     * that failed for another reason keeps its own backoff.
+     * The gateway did not answer this loop, and the flows that wait for it were not woken yet. A request that failed for
+     * another reason keeps its own backoff.
      */
     let wasAway = false;
     /** Rounds in a row that the gateway did not answer. */
@@ -140,8 +140,8 @@ export function createLoop(
   function complain(error: unknown): void {
     const isOfGateway = error instanceof RemoteError || error instanceof FsError;
     if (isOfGateway) fresh.inVain(error.message);
-    // This holds even if the gateway was heard a moment ago, or by an earlier token: there may be changes that nobody
-    // hears of now.
+    // This holds even if the gateway was heard a moment ago, or by an earlier token: there may be changes that are
+    // not heard of now.
     const isRefused = error instanceof RemoteError && error.code === "forbidden";
     if (isOfGateway && (isRefused || !network.isOnline) && fresh.isLive()) fresh.lost(error.message);
     // An account whose role in the workspace was taken away gets 404: look whether that is so.
@@ -274,9 +274,9 @@ export async function follow(
   // Applied twice, after a crash in between, the entries say nothing new.
   applyEntries(context, entries, nodes);
   noticeFolders(context, entries);
-  // No wait from the last look for news up to here. What was passed over is made up for by whoever finds the cursor
-  // past it: a list, or the answer to a creation. If these ran in between, they would find the cursor before it and
-  // leave it to us.
+  // No wait from the last look for news up to here. An entry that was passed over is made up for by a list, or by the
+  // answer to a creation, that finds the cursor past it. If one of these ran in between, it would find the cursor before
+  // the entry and leave the entry to us.
   metadata.transaction(() => {
     readAgain(context, entries, nodes);
     // Entries that came late are not where the history ends.

@@ -302,7 +302,7 @@ async function confirmWaiting(
 
 /**
  * Without a journal, two lists that lack the node and an id that was not found in between are enough for a node that
- * nobody changed here. A node that was changed here is kept until the settle time is over.
+ * was not changed here. A node that was changed here is kept until the settle time is over.
  */
 function isLongGone({ metadata, client, runtime }: Rows & Remote & Host, { nodeId, dirtySince }: NodeRow): boolean {
   if (client.features.isFull || nodeId === null || dirtySince !== null) return false;

@@ -1,6 +1,6 @@
 /**
  * The file system as the replayer sees it (api/replay.ts): as it was before the current change, until the replayer
- * makes that change, which in truth changes nothing. Everybody else sees what is there. Any other change by the
+ * makes that change, which in truth changes nothing. Other processes see the present state. Any other change by the
  * replayer fails, and so does any change by an earlier replayer: it is not known what a call that comes late was about.
  */
 import { type InodeId, inodeId, kernelNodeId } from "../../metadata/ids.ts";
@@ -186,7 +186,7 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
 
   return Object.assign(Object.create(fileSystem) as FileSystem, {
     async lookup(caller, parent, name) {
-      if (replays.isSought(name, caller.pid)) throw new FsError("ENOENT", "nobody has such a name");
+      if (replays.isSought(name, caller.pid)) throw new FsError("ENOENT", "no file has such a name");
       if (isReplayer(caller)) return lookup(caller, parent, name);
       return shown(told(parent, name, await fileSystem.lookup(caller, parent, name)));
     },

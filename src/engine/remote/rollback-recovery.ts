@@ -72,7 +72,7 @@ export function createRollbackRecovery(
             if (!(error instanceof RemoteError) || OF_ALL.includes(error.code)) throw error;
             failed.set(lineage, (failed.get(lineage) ?? 0) + 1);
             failure = error;
-            log.debug({ err: error, lineage }, "what the gateway has of a content could not be found out");
+            log.debug({ err: error, lineage }, "whether the gateway has a content could not be found out");
           }
         });
       }

@@ -309,7 +309,7 @@ async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<vo
     // Most likely the content came from the gateway. If not, it is a copy of the same bytes.
     if (metadata.inodes.isKnownContent(hash)) {
       const target = await paths.quarantine(paths.cacheFile(lineage), `live-${lineage}`);
-      return log.warn({ path: target }, "a file of nobody known was set aside: the gateway has what is in it");
+      return log.warn({ path: target }, "a cache file without a row was moved to quarantine: the gateway has its content");
     }
     return placeFile(needs, { lineage, changes: 0, path: [] }, stat, NO_RANGES);
   }
@@ -333,7 +333,7 @@ async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<vo
   }
   const target = await paths.quarantine(paths.cacheFile(lineage), `live-${lineage}`);
   if (row !== undefined) metadata.cacheFiles.remove(lineage);
-  log.warn({ path: target }, "a file that is partly here was set aside: nobody knows whether it was changed");
+  log.warn({ path: target }, "an incomplete cache file was moved to quarantine: it may have been changed");
 }
 
 /**

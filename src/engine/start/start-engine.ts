@@ -103,7 +103,7 @@ export interface EngineOptions {
   /** Absent: the disk is not watched. */
   readonly stateDisk?: StateDisk;
   readonly limits?: DiskLimits;
-  /** Work that nobody waits for begins when this resolves. Absent: at once. */
+  /** Work in the background begins when this resolves. Absent: at once. */
   readonly inUse?: Promise<unknown>;
 }
 

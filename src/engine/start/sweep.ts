@@ -4,8 +4,8 @@
  * already used, a little at a time. Nothing is sent before its end, because a snapshot may turn out to have no file.
  *
  * It looks at what was there at the start, and again at each thing in the turn in which it acts: what programs, the
- * kernel and the gateway do meanwhile comes first. Whoever makes the cache file of a kernel node id before the sweep
- * got there quarantines what is in its way (files/backing-file.ts). The sweep may be interrupted anywhere: the next
+ * kernel and the gateway do meanwhile comes first. If a cache file of a kernel node id is made before the sweep
+ * got there, the file in its way is moved to quarantine (files/backing-file.ts). The sweep may be interrupted anywhere: the next
  * start sweeps anew.
  */
 import { SHARD } from "../../content/layout.ts";
@@ -48,7 +48,7 @@ async function sweep(context: Rows & LocalFiles & Uploads & Host, before: Before
   fileState.isUnswept = false;
   for (const shard of await shardsOf(context, "generation")) await sweepSnapshotFiles(context, shard, before);
   await context.cacheFiles.removeLeft().catch((error: unknown) => {
-    log.warn({ err: error }, "files nobody needs could not be removed yet");
+    log.warn({ err: error }, "files that are not needed could not be removed yet");
   });
   if (dirtyLog.isNew || dirtyLog.isLong() || restored.why !== undefined) {
     context.background("writing the list of changed files anew", () => context.dirtyFiles.renew());

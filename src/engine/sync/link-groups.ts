@@ -302,8 +302,8 @@ export function leaveGroup({ metadata }: Needs, inode: InodeId): void {
 
 /**
  * A new inode for a node that is no name of any inode here. An inode of the same group that was changed here and has no
- * node yet goes on as another file. None of the group's nodes is asked whether it may have that content, so nobody
- * would be told of both; and as one more node of the group it would count as behind.
+ * node yet goes on as another file. It would otherwise count as one more node of the group that is behind, and its
+ * content would be lost without a conflict: no node of the group is compared with it.
  */
 export function inodeApart(context: Rows & Host & Tree, node: Node): Inode {
   const { metadata, runtime } = context;

@@ -35,8 +35,8 @@ export function recognizeOwn(
   if (known !== undefined && known.id !== row.id) return false;
   const position = positionNow(context, 0);
   const effect = effectOf(row.base, attempt, { base: baseOf(node, position), lastKey: node.lastKey }, client.features);
-  // A request with content has a condition on the head that it replaces, and on nothing else. Somebody may have moved
-  // the node before our request arrived.
+  // A request with content has a condition on the head that it replaces, and on nothing else. Another
+  // mount may have moved the node before our request arrived.
   const isOnTop = row.nodeId === node.id && !isOnlyOurs(context, row.base, effect, node);
   const isHidden = node.lastKey !== key || isOnTop;
   const base = isHidden ? effect : baseOf(node, position);
@@ -73,7 +73,7 @@ export function recognizeOwn(
 /**
  * The same for a creation whose key the gateway does not tell. The name may be another one here by now, or gone. If the
  * node counted as foreign, it would come back under a name that programs have moved away from, or removed. Where the
- * gateway tells no hash, the node is read again with its content (fetch-node.ts); until then it is nobody's, and true
+ * gateway tells no hash, the node is read again with its content (fetch-node.ts); until then it gets no row, and true
  * is returned.
  */
 export function recognizeUnkeyed(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, node: Node): boolean {

@@ -21,8 +21,8 @@ export function isLike(inode: Inode, { contentHash, attributes }: Pick<Node, "co
 
 /**
  * One name of the inode went, and `row` is its node row. From now on the nodes of the other names must hold the whole
- * inode. A link lease is not waited for any more: the nodes that are behind are brought up to date from here. Whoever
- * waits for what `row` was to send waits for the other names' nodes. If `row` had nothing to send and there was no
+ * inode. A link lease is not waited for any more: the nodes that are behind are brought up to date from here. A
+ * wait for what `row` was to send becomes one for the other names' nodes. If `row` had nothing to send and there was no
  * lease, no node is behind and none is looked at.
  */
 export function keepInOthers(

@@ -75,8 +75,7 @@ export function mayLeaveNode(
 }
 
 /**
- * `dirtySince`: the time of the row that had the content so far (row time). With it, whoever waits for that content
- * goes on waiting.
+ * `dirtySince`: the time of the row that had the content so far (row time). With it, a wait for that content goes on.
  */
 export function createUnborn(
   context: Rows & Uploads & Host,
