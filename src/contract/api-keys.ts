@@ -7,8 +7,8 @@ import { KEY_SCOPES } from "./scopes.ts";
 export const API_KEY_PREFIX = "wsfs_key_";
 
 /**
- * Removes the secret part of API keys, also of percent-encoded ones, from text for a log or an answer, wherever a
- * caller put the key.
+ * Removes the secret part of all API keys from text for a log or an answer. A caller may put a key anywhere, also
+ * percent-encoded.
  */
 export const withoutApiKeys = (text: string) =>
   text.replace(/wsfs(?:_|%5f)key(?:_|%5f)[\w%-]+/gi, `${API_KEY_PREFIX}…`);
@@ -17,14 +17,14 @@ export const apiKey = z
   .object({
     id,
     name: z.string(),
-    account: accountRef.nullable().describe("Whose it is; null: of no account, as the token that made it"),
-    workspace: workspaceRef.describe("The only workspace it is good for"),
+    account: accountRef.nullable().describe("The account it belongs to; null: none, like the token that made it"),
+    workspace: workspaceRef.describe("The only workspace in which it is valid"),
     scopes: z.array(z.string()),
     createdAt: moment,
     expiresAt: moment.nullable().describe("null: it does not expire"),
-    lastUsedAt: moment.nullable().describe("To the minute; null: never"),
+    lastUsedAt: moment.nullable().describe("The last use, to the minute; null: never used"),
   })
-  .meta({ id: "ApiKey", description: "A key that a program calls with, as with an access token" });
+  .meta({ id: "ApiKey", description: "A key that a program sends in the place of an access token" });
 export type ApiKey = z.infer<typeof apiKey>;
 export const apiKeyPage = page(apiKey).meta({ id: "ApiKeyPage" });
 export type ApiKeyPage = z.infer<typeof apiKeyPage>;
@@ -41,9 +41,12 @@ export const newApiKey = z
       .array(z.enum(KEY_SCOPES))
       .min(1)
       .describe(
-        "What it may do: of those of the token that makes it, else 403 naming the first that lacks. Not account.key.create: a key makes no other",
+        "Only scopes of the token that makes it, else 403 naming the first that it lacks. Never account.key.create: a key makes no other key",
       ),
-    expiresAt: z.iso.datetime({ offset: true }).optional().describe("A moment to come; without one it does not expire"),
+    expiresAt: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .describe("A future moment; a key without one does not expire"),
   })
-  .meta({ id: "NewApiKey", description: "What the key may do, and for how long" });
+  .meta({ id: "NewApiKey", description: "The name, scopes and expiry of a new key" });
 export type NewApiKey = z.infer<typeof newApiKey>;

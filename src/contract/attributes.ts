@@ -20,17 +20,17 @@ const fields = {
   mode: whole(0o7777).describe("Permission bits, as a number: 420 is 0644"),
   uid: whole(0xffff_ffff).describe("The owner's number on the machine where it was set"),
   uname: accountName.describe(
-    "The owner's name there. A machine that knows the name goes by it, not by uid: the two are set or removed together",
+    "The owner's name on that machine. A machine that knows this name uses it instead of uid: the two are set or removed together",
   ),
   gid: whole(0xffff_ffff).describe("The group's number on the machine where it was set"),
-  gname: accountName.describe("The group's name there, beside gid as uname is beside uid"),
+  gname: accountName.describe("The group's name on that machine: it is for gid what uname is for uid"),
   rdev: whole(0xffff_ffff),
   mtime: timeText.describe(
-    "Seconds and nine digits. Belongs to the version: content written without one takes the version's createdAt",
+    "Seconds with nine decimal digits. It belongs to the version: content written without one gets the version's createdAt",
   ),
-  btime: timeText.describe("When it was made, seconds and nine digits"),
-  type: specialType.describe("Neither a plain file nor a folder: the content is empty then"),
-  target: z.string().min(1).max(4095).describe("What a symlink points to"),
+  btime: timeText.describe("The time of creation, in seconds with nine decimal digits"),
+  type: specialType.describe("The kind of a node that is neither a plain file nor a folder; its content is empty"),
+  target: z.string().min(1).max(4095).describe("The target of a symlink"),
   link: z
     .object({
       group: z.string().min(1).max(128),
@@ -41,10 +41,10 @@ const fields = {
         .max(64)
         .optional()
         .describe(
-          "Ids of the saves that led to this content, its own first: a name whose own save is among them is behind this one",
+          "Ids of the saves that led to this content, its own first. A name of the group whose own save is among them has older content",
         ),
     })
-    .describe("Names of one inode: the group they share and the content the group last wrote"),
+    .describe("Hard links: the group that the names of one inode share, and the content last written to it"),
   xattrs: z.record(z.string().min(1).max(255), z.base64()).describe("Extended attributes: name to value in base64"),
 };
 
@@ -66,7 +66,7 @@ export const attributes = z
   .meta({
     id: "Attributes",
     description:
-      "What file systems keep with a node. All optional; keys that are not known here are kept as they are. These and xattrs may come to 64 KiB of JSON, more is 413",
+      "Attributes that file systems keep with a node. All are optional. Unknown keys are kept as they are. Unknown keys and xattrs together may have 64 KiB of JSON; more is 413",
   });
 
 export type Attributes = z.infer<typeof attributes>;
@@ -123,11 +123,12 @@ function merge(target: unknown, patch: unknown): unknown {
   return result;
 }
 
-/** The attributes after a merge patch. Throws when the result does not fit the schema. */
+/** The attributes after a merge patch. Throws a ZodError if the result does not fit the schema. */
 export function patchAttributes(current: Attributes, patch: AttributesPatch): Attributes {
   return attributes.parse(merge(current, patch));
 }
 
+/** Deep equality of JSON values. The order of keys does not count. */
 export function sameValue(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((v, i) => sameValue(v, b[i]));

@@ -15,7 +15,9 @@ import {
 } from "./resources.ts";
 
 /** The input of an engine, also when a trigger starts it: any JSON. */
-export const engineInput = z.unknown().describe("Any JSON; what the engine's inputSchema allows, if it has one");
+export const engineInput = z
+  .unknown()
+  .describe("Any JSON that the engine's inputSchema allows; without a schema, any JSON");
 
 export { EXECUTION_STATES, type ExecutionState } from "./execution-states.ts";
 
@@ -24,10 +26,14 @@ export const engine = z
     id,
     name: z.string().describe("Unique in the gateway"),
     description: z.string(),
-    timeLimitSeconds: z.number().int().min(1).describe("An execution that runs longer is ended: timed-out"),
+    timeLimitSeconds: z
+      .number()
+      .int()
+      .min(1)
+      .describe("An execution that runs longer is ended, with the state timed-out"),
     scopes: z
       .array(z.string())
-      .describe("What the token of its executions may do, in the workspace it is installed in"),
+      .describe("The scopes of its executions' tokens, which are valid in the workspace of the installation"),
     inputSchema: z.record(z.string(), z.unknown()).nullable().describe("JSON Schema of the input; null: any JSON"),
     createdAt: moment,
   })
@@ -41,9 +47,9 @@ export const installation = z
     id,
     engine: engineRef,
     workspace: workspaceRef,
-    folderId: id.describe("The node of its folder in the workspace"),
+    folderId: id.describe("Node id of its folder in the workspace"),
     createdAt: moment,
-    by: author.nullable().describe("Who installed it; null: a token of no account"),
+    by: author.nullable().describe("The author of the installation; null: a token without an account"),
   })
   .meta({ id: "Installation", description: "An engine that may run in a workspace, and its folder there" });
 export type Installation = z.infer<typeof installation>;
@@ -59,16 +65,16 @@ export const newInstallation = z
       .max(4096)
       .regex(/^\//, 'expected a path that begins with "/"')
       .optional()
-      .describe('Its folder, made with those above it, or taken where it is there; "/Engines/NAME" when absent'),
+      .describe('Path of its folder: missing folders are made, an existing one is used; "/Engines/NAME" when absent'),
     idempotencyKey: idempotencyKey.nullish(),
   })
-  .meta({ id: "NewInstallation", description: "Which engine, and where its folder is" });
+  .meta({ id: "NewInstallation", description: "The engine to install, and its folder" });
 export type NewInstallation = z.infer<typeof newInstallation>;
 
 const executionState = z
   .enum(EXECUTION_STATES)
   .describe(
-    "queued, running, then for good: succeeded (exit code 0), failed, cancelled, timed-out, interrupted (the gateway ended while it ran)",
+    "queued, running, or a final state: succeeded (exit code 0), failed, cancelled, timed-out, interrupted (the gateway ended while it ran)",
   );
 
 export const execution = z
@@ -85,20 +91,24 @@ export const execution = z
         position: position.optional().describe("Position of the journal entry that it was started for"),
         entry: journalEntry
           .optional()
-          .describe("That entry; absent for a token without node.node.read-all, which the journal takes"),
-        scheduledFor: moment.optional().describe("The time of the schedule that it was started for"),
+          .describe("That entry; absent for a token without node.node.read-all, the scope of the journal"),
+        scheduledFor: moment.optional().describe("The scheduled time that it was started for"),
       })
       .nullable()
       .describe("The trigger that started it; null: it was started by a call"),
     createdAt: moment,
     startedAt: moment.nullable(),
     endedAt: moment.nullable(),
-    exitCode: z.number().int().nullable().describe("Of the engine; null where it has none, as after a signal"),
-    detail: z.string().nullable().describe("Why it ended as it did, for people"),
+    exitCode: z
+      .number()
+      .int()
+      .nullable()
+      .describe("The engine's exit code; null if there is none, for example after a signal"),
+    detail: z.string().nullable().describe("The reason of its end, for people"),
     logBytes: count.describe(
-      "How much it has said; a log that is longer than the gateway keeps ends with a line that says so",
+      "Bytes of output, kept or not. A log that is longer than the gateway keeps ends with a line that says so",
     ),
-    by: author.nullable().describe("Who started it; null: a token of no account"),
+    by: author.nullable().describe("The author of the start; null: a token without an account"),
   })
   .meta({ id: "Execution", description: "One run of an engine in a workspace" });
 export type Execution = z.infer<typeof execution>;
@@ -111,7 +121,7 @@ export const newExecution = z
     input: engineInput.optional(),
     idempotencyKey: idempotencyKey.nullish(),
   })
-  .meta({ id: "NewExecution", description: "Which engine is to run, and on what input" });
+  .meta({ id: "NewExecution", description: "The engine to run, and its input" });
 export type NewExecution = z.infer<typeof newExecution>;
 
 export const stateFilter = executionState.optional();
@@ -120,8 +130,10 @@ export const logLine = z
   .object({
     number: z.number().int().min(1).describe("1 for the first line of the execution"),
     time: moment,
-    stream: z.enum(["out", "err", "gateway"]).describe("Standard output or error; gateway: said by the gateway"),
-    text: z.string().describe("Without the end of the line; what is not UTF-8 is replaced"),
+    stream: z
+      .enum(["out", "err", "gateway"])
+      .describe("Standard output or error; gateway: a line of the gateway itself"),
+    text: z.string().describe("Without the end of the line; bytes that are not UTF-8 are replaced"),
   })
   .meta({ id: "LogLine", description: "A line of an execution's log" });
 export type LogLine = z.infer<typeof logLine>;

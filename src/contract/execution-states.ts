@@ -1,4 +1,4 @@
-/** The states of an execution, apart from the schemas for code that needs only these. */
+/** The states of an execution. They are no schemas, because journal-kinds.ts must not load zod. */
 
 /**
  * queued → running → one of the others; also queued → cancelled. `interrupted`: the gateway ended while it ran. The

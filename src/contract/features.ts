@@ -5,13 +5,13 @@
 export interface Features {
   /**
    * The tier. Full: positions, the journal, revisions, conditions, keys of every change and the key of a node's latest
-   * change, exchanges, versions, references, history, lists of one snapshot and of one name. Plain (false): none of
-   * these, as far as the service's specification shows. It shows keys of uploads, so uploads take a key in either tier.
+   * change, exchanges, versions, references, history, lists of one snapshot and of one name. Plain (false): the
+   * service's specification shows none of these. It does show keys of uploads, so uploads take a key in either tier.
    */
   readonly isFull: boolean;
   /** Parts of a content can be read. */
   readonly ranges: boolean;
-  /** Nodes tell the hash of their content. */
+  /** Nodes carry the hash of their content. */
   readonly hashes: boolean;
   /** Nodes carry attributes of files: modes, times, links, extended attributes. */
   readonly attributes: boolean;

@@ -4,15 +4,15 @@
  * are passed directly.
  */
 
-/** Streams of events have a comment at least this often, so that both ends notice a broken connection. */
+/** A stream of events carries a comment at least this often, so that both ends notice a broken connection. */
 export const HEARTBEAT_MS = 10_000;
 
 /** Content to send. Each `read` begins at the start. */
 export interface ContentSource {
-  /** Bytes. Undefined: only the end of a read tells. */
+  /** In bytes. Undefined: not known before the end of a read. */
   readonly size: number | undefined;
   read(): AsyncIterable<Uint8Array>;
-  /** For content that can be read only once: whether it was read. Absent: it can be read again. */
+  /** For content that can be read only once: true if it was read. Absent: it can be read again. */
   isSpent?(): boolean;
 }
 
@@ -38,7 +38,10 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: JsonBody | UploadBody;
   readonly signal?: AbortSignal;
-  /** The reader of the answer's body is done with each chunk, or has copied it, in the turn in which it comes. */
+  /**
+   * The reader of the answer's body uses each chunk only in the turn in which it comes, or copies it. The transport may
+   * then reuse the memory.
+   */
   readonly takesLoans?: boolean;
 }
 
@@ -55,5 +58,5 @@ export interface Transport {
   close(): Promise<void>;
 }
 
-/** The type of a stream of nodes: JSON, a line at a time. */
+/** The media type of a stream of nodes: one JSON value a line. */
 export const NODE_LINES = "application/x-ndjson";

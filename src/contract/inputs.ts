@@ -25,7 +25,7 @@ import {
 } from "./resources.ts";
 import { newTrigger, triggerPatch } from "./triggers.ts";
 
-/** Text in the query, and a number for the operation and in the OpenAPI document. */
+/** Text in the query; a number for the operation and in the OpenAPI document. */
 function wholeNumber(minimum: number, maximum: number) {
   const expected = `expected a whole number from ${minimum} to ${maximum}`;
   return z
@@ -40,25 +40,25 @@ const workspace = z
   .string()
   .min(1)
   .optional()
-  .describe("Name or id. Needed where neither the token nor a node id says the workspace");
+  .describe("Name or id. Needed if neither the token nor a node id determines the workspace");
 
 const paging = {
-  pageNo: wholeNumber(1, 1_000_000_000).default(1).describe("Which page; 1 when absent"),
+  pageNo: wholeNumber(1, 1_000_000_000).default(1).describe("The number of the page; 1 when absent"),
   pageSize: wholeNumber(1, PAGE_SIZE_MAX)
     .default(PAGE_SIZE_DEFAULT)
-    .describe(`How many items a page has at most; ${PAGE_SIZE_DEFAULT} when absent`),
+    .describe(`The largest number of items of a page; ${PAGE_SIZE_DEFAULT} when absent`),
   orderBy: z
     .string()
     .min(1)
     .optional()
-    .meta({ description: 'A field of the item, with "-" before it for descending', examples: ["-createdAt"] }),
+    .meta({ description: 'A field of the item, with "-" before it for descending order', examples: ["-createdAt"] }),
 };
 
 const after = z
   .string()
   .optional()
   .describe(
-    "The `next` of the page before, empty for the first page: all these pages show one snapshot. `pageNo` means nothing then",
+    "The `next` of the page before; empty for the first page. All pages read in this way show one snapshot. `pageNo` is ignored then",
   );
 const branch = branchName.optional().describe('Content as it is on this branch; "main" when absent');
 const flag = z
@@ -68,7 +68,10 @@ const flag = z
 const at = z.iso
   .datetime({ offset: true })
   .optional()
-  .meta({ description: "A moment of the past: the answer is as it was then", examples: ["2026-01-31T12:00:00Z"] });
+  .meta({
+    description: "A moment of the past: the answer shows the state of that moment",
+    examples: ["2026-01-31T12:00:00Z"],
+  });
 const since = z
   .string()
   .regex(/^\d{0,16}$/, "expected a position")
@@ -77,7 +80,7 @@ const since = z
   .pipe(z.number().max(Number.MAX_SAFE_INTEGER, "expected a position"))
   .meta({
     description:
-      "A position: only what came after it. From the start when absent or empty; one that is not reached yet is refused",
+      "A position: only entries after it. From the start when absent or empty; a position that is not reached yet is refused",
     examples: ["42"],
   });
 
@@ -88,7 +91,7 @@ const sinceLine = z
   .default("")
   .transform(Number)
   .meta({
-    description: "The number of a line: only those after it. From the first when absent or empty",
+    description: "The number of a line: only lines after it. From the first when absent or empty",
     examples: ["42"],
   });
 
@@ -109,9 +112,9 @@ export const INPUTS = {
       path: folderByPath,
       parentId: folderById,
       name: nodeName.optional().describe("Only the node of this name"),
-      recursive: flag.describe("Whether to list all that is below the folder, too; false when absent"),
+      recursive: flag.describe("Whether to list everything below the folder; false when absent"),
       deleted: flag.describe(
-        "Whether to list what was deleted from the folder and can be restored, instead of what is there; not with branch or at. The folder may be a deleted one itself, by its id. false when absent",
+        "Whether to list the nodes that were deleted from the folder and can be restored, instead of its present ones; not with branch or at. The folder itself may be a deleted one, given by its id. false when absent",
       ),
       branch,
       at,
@@ -129,7 +132,9 @@ export const INPUTS = {
       after: z
         .string()
         .optional()
-        .describe("The `after` of a line: go on there, in the same snapshot. From the first when absent or empty"),
+        .describe(
+          "The `after` of a line: the stream goes on there, in the same snapshot. From the start when absent or empty",
+        ),
     }),
   },
   getNode: { query: z.strictObject({ workspace, branch }) },
@@ -137,11 +142,7 @@ export const INPUTS = {
   getContent: {
     query: z.strictObject({
       workspace,
-      version: z
-        .string()
-        .min(1)
-        .optional()
-        .describe("A version's id; the head when absent. Says the content by itself: not with branch or at"),
+      version: z.string().min(1).optional().describe("Id of a version; the head when absent. Not with branch or at"),
       branch,
       at,
     }),
@@ -149,7 +150,11 @@ export const INPUTS = {
   upload: {
     query: z.strictObject({
       workspace,
-      parentId: z.string().min(1).optional().describe("The folder the path begins at; the root when absent"),
+      parentId: z
+        .string()
+        .min(1)
+        .optional()
+        .describe("Id of the folder at which the path begins; the root when absent"),
     }),
     metadata: uploadMetadata,
   },
@@ -175,7 +180,7 @@ export const INPUTS = {
       ...paging,
       orderBy: paging.orderBy.meta({
         description:
-          'A field of the item, with "-" before it for descending. position and time are read from an index; a long journal is sorted when it is first asked for in any other order',
+          'A field of the item, with "-" before it for descending order. position and time are read from an index; a long journal is sorted when it is first asked for in any other order',
         examples: ["-position"],
       }),
       after: z
@@ -183,17 +188,17 @@ export const INPUTS = {
         .default("0")
         .meta({
           description:
-            "A position: only what came after it; or the `next` of the page before. All when absent or empty; a position that is not reached yet is refused",
+            "A position: only entries after it; or the `next` of the page before. All when absent or empty; a position that is not reached yet is refused",
           examples: ["42"],
         }),
-      nodeId: z.string().min(1).optional().describe("Only entries of this node, also of a deleted one"),
+      nodeId: z.string().min(1).optional().describe("Only entries of this node, which may be a deleted one"),
       since: z.iso
         .datetime({ offset: true })
         .optional()
-        .meta({ description: "Only entries of this moment and later ones", examples: ["2026-01-31T12:00:00Z"] }),
-      by: z.string().min(1).max(128).optional().describe("Only entries of the account of this name"),
-      mount: z.string().min(1).max(128).optional().describe("Only entries of the mount that calls itself so"),
-      before: flag.describe("Whether entries say what their nodes were before; false when absent"),
+        .meta({ description: "Only entries from this moment on", examples: ["2026-01-31T12:00:00Z"] }),
+      by: z.string().min(1).max(128).optional().describe("Only entries by the account of this name"),
+      mount: z.string().min(1).max(128).optional().describe("Only entries by the mount of this name"),
+      before: flag.describe("Whether entries carry the state of their nodes before the change; false when absent"),
     }),
   },
   streamJournal: { query: z.strictObject({ workspace, after: since }) },

@@ -34,18 +34,18 @@ const TITLE = "Workspace content gateway";
 const API_VERSION = "1";
 const SECURITY = "accessToken";
 
-const DESCRIPTION = `Workspaces, their files and folders, versions and the journal; engines, what they run, and what starts them.
+const DESCRIPTION = `Workspaces, their files and folders, versions and the journal; engines, their executions and triggers.
 
-Every request but those for this document carries \`Authorization: Bearer <ACCESS_TOKEN>\`, or an API key there. Each operation names the scopes
-its token must carry: without a token the answer is 401, without a scope 403 naming it. What is refused is told as a
-problem document (RFC 9457): \`detail\` says what was expected and what came, \`field\` names what is at fault. Fields nobody
-knows are refused, so that a typo is told instead of ignored.
+Every request, except for this document, carries \`Authorization: Bearer <ACCESS_TOKEN>\`, or an API key in the token's
+place. Each operation names the scopes that its token must have: without a token the answer is 401, without a scope 403
+naming it. A refusal is a problem document (RFC 9457): \`detail\` says what was expected and what came, \`field\` names the
+field at fault. Unknown fields are refused, so that a typo is reported and not ignored.
 
-HEAD is answered as GET is, without the body.
+HEAD has the answer of GET without the body.
 
-Lists come in pages: \`pageNo\`, \`pageSize\`, \`orderBy\`; or with \`after\`, page by page of one snapshot.
+Lists come in pages, by \`pageNo\`, \`pageSize\` and \`orderBy\`. With \`after\`, all pages show one snapshot.
 
-Reads by path, listings and the journal may show a change some time after it was answered; reads by id never do.`;
+Reads by path, listings and the journal may show a change only some time after its answer; reads by id show it at once.`;
 
 const SUMMARIES_OF_PARAMETERS: Readonly<Record<string, string>> = {
   nodeId: "Id of the node",
@@ -59,7 +59,7 @@ const SUMMARIES_OF_PARAMETERS: Readonly<Record<string, string>> = {
 
 const tagOf = (path: string) => path.split("/")[2] ?? "";
 
-/** The named schemas that were met so far. */
+/** The named schemas found so far. */
 type Components = Map<string, JsonObject>;
 
 function isObject(value: unknown): value is JsonObject {
@@ -150,7 +150,9 @@ function requestBody(
 ): JsonObject {
   const content: Record<string, JsonObject> = {};
   if (input.metadata !== undefined && input.body !== undefined) {
-    throw new Error("Clients generated from the document can send one type of body an operation: make it two.");
+    throw new Error(
+      "A client generated from the document can send only one type of body for an operation: make it two operations.",
+    );
   }
   if (input.metadata !== undefined) {
     content["multipart/form-data"] = {
@@ -212,7 +214,7 @@ function problemsOf(components: Components): Readonly<Record<ProblemStatus, Json
 }
 
 function scopesText({ scopes, mayLack = [], lacking, role }: Operation): string {
-  if (scopes.length === 0) return "Any token that is good.";
+  if (scopes.length === 0) return "Any valid token.";
   const needed = scopes.map((scope) => `\`${scope}\``).join(", ");
   const roleText = role === undefined ? "" : ` Role: ${role}.`;
   if (mayLack.length === 0) return `Scopes: ${needed}.${roleText}`;
@@ -248,6 +250,9 @@ function describeOperation(components: Components, name: OperationName): JsonObj
   };
 }
 
+/**
+ * Throws an Error if a named schema differs between requests and answers, or if an operation takes two types of body.
+ */
 export function openApiDocument(): OpenApiDocument {
   const components: Components = new Map();
   const problems = problemsOf(components);

@@ -10,9 +10,9 @@ export interface Operation {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
   readonly scopes: readonly Scope[];
-  /** Those of `scopes` that the call can do without, with less effect (gateway-spec §4, upload rule 4). */
+  /** Scopes of `scopes` that the token may lack: the call then has less effect (gateway-spec §4, upload rule 4). */
   readonly mayLack?: readonly Scope[];
-  /** The effect of that, for the OpenAPI document: the rest of a sentence that begins "Without node.…". */
+  /** The effect of a lacking scope, for the OpenAPI document: the rest of a sentence that begins "Without node.…". */
   readonly lacking?: string;
   /** The least role of the account in the workspace of the call. Absent: the call is not about a workspace. */
   readonly role?: Role;
@@ -20,7 +20,7 @@ export interface Operation {
 }
 
 const NOT_JOURNALED =
-  "it is still done, but not journaled: new folders are not provisioned, and not found by path until a journal entry names them.";
+  "the change is made, but not journaled: new folders are not provisioned, and not found by path until a journal entry names them.";
 /** The entry that started an execution belongs to the journal, so it needs the scopes of `readJournal`. */
 const EXECUTION_SCOPES = {
   mayLack: ["node.node.read-all"],
@@ -32,20 +32,20 @@ export const OPERATIONS = {
     method: "GET",
     path: "/v1/workspaces",
     scopes: ["account.workspace.read"],
-    summary: "The workspaces the token may see",
+    summary: "The workspaces that the token may see",
   },
   createWorkspace: {
     method: "POST",
     path: "/v1/workspaces",
     scopes: ["account.workspace.create"],
-    summary: "A new workspace; its maker is its owner",
+    summary: "Make a workspace; the caller's account becomes its owner",
   },
   listNodes: {
     method: "GET",
     path: "/v1/nodes",
     scopes: ["node.node.read-all"],
     role: "viewer",
-    summary: "The nodes of a folder, given by path= or parentId=; or those deleted from it (deleted=true)",
+    summary: "The nodes of a folder, given by path= or parentId=; or the nodes deleted from it (deleted=true)",
   },
   streamNodes: {
     method: "GET",
@@ -98,7 +98,7 @@ export const OPERATIONS = {
     scopes: ["node.node.update", "node.file.read"],
     role: "editor",
     summary:
-      "A new version by reference: the bytes of a version the gateway has. PUT of the content takes the same JSON",
+      "A new version by reference: the bytes of a version that the gateway has. PUT of the content takes the same JSON",
   },
   createNode: {
     method: "POST",
@@ -142,9 +142,9 @@ export const OPERATIONS = {
     path: "/v1/nodes/{nodeId}/restore-tree",
     scopes: ["node.node.update", "node.file.read", "node.file.delete"],
     mayLack: ["node.file.delete"],
-    lacking: "`exact` is refused: it deletes what is newer.",
+    lacking: "`exact` is refused: it deletes newer nodes.",
     role: "editor",
-    summary: "A node and all below it as they were at a moment, a part at each request",
+    summary: "Bring a node and all below it back to the state of a moment; each request does a part",
   },
   listVersions: {
     method: "GET",
@@ -166,47 +166,47 @@ export const OPERATIONS = {
     scopes: ["node.node.read-all"],
     role: "viewer",
     summary:
-      "The changes after a position (after=), oldest first; all, or those of a node, an account, a mount, a time",
+      "The entries after a position (after=), oldest first; all, or those of a node, an account, a mount, a time",
   },
   streamJournal: {
     method: "GET",
     path: "/v1/journal/stream",
     scopes: ["node.node.read-all"],
     role: "viewer",
-    summary: "The changes after a position (after= or Last-Event-ID) as server-sent events, as they come",
+    summary: "The entries after a position (after= or Last-Event-ID) as server-sent events, as they come",
   },
   getAccount: {
     method: "GET",
     path: "/v1/account",
     scopes: [],
-    summary: "Whose the token is, what it may do and where",
+    summary: "The account, scopes and workspaces of the token",
   },
   listGrants: {
     method: "GET",
     path: "/v1/grants",
     scopes: ["account.grant.read"],
     role: "owner",
-    summary: "Who may do what in a workspace",
+    summary: "The roles of accounts in a workspace",
   },
   setGrant: {
     method: "PUT",
     path: "/v1/grants",
     scopes: ["account.grant.update"],
     role: "owner",
-    summary: "Give an account a role in a workspace, or another one",
+    summary: "Give an account a role in a workspace, or change its role",
   },
   removeGrant: {
     method: "DELETE",
     path: "/v1/grants",
     scopes: ["account.grant.update"],
     role: "owner",
-    summary: "Take an account's role in a workspace away",
+    summary: "Remove an account's role in a workspace",
   },
   listEngines: {
     method: "GET",
     path: "/v1/engines",
     scopes: ["execution.execution.run"],
-    summary: "The engines there are",
+    summary: "All engines",
   },
   getEngine: {
     method: "GET",
@@ -219,7 +219,7 @@ export const OPERATIONS = {
     path: "/v1/installations",
     scopes: ["marketplace.install.create", "node.node.create"],
     role: "owner",
-    summary: "Install an engine in a workspace, which makes its folder",
+    summary: "Install an engine in a workspace, and make its folder",
   },
   listInstallations: {
     method: "GET",
@@ -255,7 +255,7 @@ export const OPERATIONS = {
     scopes: ["execution.execution.read", "node.node.read-all"],
     ...EXECUTION_SCOPES,
     role: "viewer",
-    summary: "What ran in a workspace and runs, newest first",
+    summary: "The executions of a workspace, newest first",
   },
   getExecution: {
     method: "GET",
@@ -314,7 +314,7 @@ export const OPERATIONS = {
     path: "/v1/triggers",
     scopes: ["execution.trigger.create"],
     role: "owner",
-    summary: "Have an engine started by journal entries, or at set times",
+    summary: "Make a trigger: journal entries, or set times, start an engine",
   },
   listTriggers: {
     method: "GET",
@@ -335,14 +335,14 @@ export const OPERATIONS = {
     path: "/v1/triggers/{triggerId}",
     scopes: ["execution.trigger.update"],
     role: "owner",
-    summary: "Switch a trigger on or off, or change when it starts what",
+    summary: "Switch a trigger on or off, or change its condition or input",
   },
   removeTrigger: {
     method: "DELETE",
     path: "/v1/triggers/{triggerId}",
     scopes: ["execution.trigger.delete"],
     role: "owner",
-    summary: "Remove a trigger; what it has started goes on",
+    summary: "Remove a trigger; its executions go on",
   },
 } as const satisfies Record<string, Operation>;
 

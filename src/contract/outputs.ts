@@ -1,6 +1,6 @@
 /**
  * The answers of each operation: statuses and their meaning, schemas and headers; its problems; and the request headers
- * that it heeds. Together with inputs.ts this is everything that the OpenAPI document is made of.
+ * that it reads.
  */
 import type { z } from "zod";
 import { apiKeyPage, createdApiKey } from "./api-keys.ts";
@@ -27,34 +27,41 @@ import { trigger, triggerPage } from "./triggers.ts";
 export const REQUEST_HEADERS = {
   "If-Match": {
     description:
-      "Only if the ETag is still this one, else 412 with the node as it is now. Of a node its revision alone does too; of an upload by path also the head",
+      "The change is made only if the ETag is still this one, else 412 with the present node. For a node its revision alone is accepted too; for an upload by path also the head",
     example: '"7"',
   },
   "If-None-Match": {
-    description: "Only if there is something else than this ETag; * for anything at all",
+    description: "The request is done only if the ETag is another one; * stands for any ETag",
     example: "*",
   },
-  Range: { description: "One range of bytes; several, or another unit, are answered whole", example: "bytes=0-99" },
+  Range: {
+    description: "One range of bytes. For several ranges, or another unit, the answer is the whole content",
+    example: "bytes=0-99",
+  },
   "Last-Event-ID": {
-    description: "Go on after this event, as readers of event streams send by themselves; stronger than after=",
+    description:
+      "The last event received: the stream goes on after it. Readers of event streams send it by themselves; it overrides after=",
     example: "42",
   },
-  "If-Range": { description: "The range only if the ETag is still this one, else all of it", example: '"7"' },
+  "If-Range": {
+    description: "The answer is the range only if the ETag is still this one, else the whole content",
+    example: '"7"',
+  },
 } as const;
 
 /** Headers of answers, besides Content-Type and Content-Length. */
 export const ANSWER_HEADERS = {
-  ETag: "What conditions compare, quoted: of a node its revision and a mark of its id and path, of content the version's id",
+  ETag: "The value that conditions compare, quoted: for a node its revision and a mark of its id and path, for content the version's id",
   "Accept-Ranges": "bytes",
-  "Content-Range": "Which bytes of how many these are; of a range outside only how many there are",
+  "Content-Range": "The range, and the size of the content; for a range outside of the content only the size",
   "WWW-Authenticate": "Bearer",
 } as const;
 
 export interface Answer {
   readonly description: string;
   /**
-   * A schema: a JSON body. `bytes`: content of any type. `events`: server-sent events without end. `lines`: JSON, a line
-   * at a time. Absent: no body.
+   * A schema: a JSON body. `bytes`: content of any type. `events`: server-sent events without end. `lines`: JSON, a
+   * line at a time. Absent: no body.
    */
   readonly body?: z.ZodType | "bytes" | "events" | "lines";
   readonly headers?: readonly (keyof typeof ANSWER_HEADERS)[];
@@ -62,20 +69,20 @@ export interface Answer {
 
 /** Refusals; each is a problem document. Those of COMMON_PROBLEMS may come from every operation. */
 export const PROBLEMS = {
-  400: "Something sent is not what was expected; `field` names it",
+  400: "A part of the request is not what was expected; `field` names it",
   401: "The access token is missing, has expired, or is not one of this gateway's",
-  403: "The token lacks the scope that `scope` names; or its account is not what `grant` says in the workspace, or it is bound to another one",
-  404: "There is no such thing, or the account has no role where it is",
+  403: "The token lacks the scope that `scope` names, or its account lacks the role that `grant` names, or it is bound to another workspace",
+  404: "It does not exist, or the account has no role in its workspace",
   409: "The name is taken, or the tree does not allow it: `node` stands in the way, if the token may read it; or a workspace would have no owner left",
-  410: "A content of the past, or a deleted node, that the workspace's policy of retention has given up for good (type urn:wsfs:problem:thinned)",
-  412: "The condition does not hold; `node` is what is there now, if the token may read it",
+  410: "The workspace's retention policy has removed this past content, or this deleted node, for good (type urn:wsfs:problem:thinned)",
+  412: "The condition does not hold; `node` is the present node, if the token may read it",
   413: "The body or one of its parts is larger than this gateway takes",
   416: "Nothing of the range lies within the content",
   421: "The Host of the request is none of this gateway's names",
-  429: "Too much of it waits already; Retry-After says when to come again",
+  429: "Too many of them wait already; Retry-After says when to try again",
   500: "The gateway failed; nothing was done",
-  503: "Too many long lists are being sorted at once; Retry-After says when to come again",
-  507: "The gateway has no room left, or (type urn:wsfs:problem:over-quota, with `quota`, `used` and `growth`) the workspace has none; nothing was done, and the same may go well later",
+  503: "Too many long lists are being sorted at once; Retry-After says when to try again",
+  507: "The gateway has no room left, or (type urn:wsfs:problem:over-quota, with `quota`, `used` and `growth`) the workspace has none; nothing was done, and the same request may succeed later",
 } as const;
 
 export type ProblemStatus = keyof typeof PROBLEMS;
@@ -103,7 +110,7 @@ export const OUTPUTS = {
     answers: {
       200: {
         description:
-          "Lines of JSON. A line {folder, asOf, after} begins children of a folder, in the order of names; a line with a Node follows for each; folders come before those in them. The last line is {complete: true, asOf, count}: an answer without it was cut off, and goes on with the after= of one of its lines",
+          "Lines of JSON. A line {folder, asOf, after} precedes children of a folder; each child is a line with a Node, in the order of names. A folder comes before its children. The last line is {complete: true, asOf, count}. An answer without it was cut off; it goes on with the `after` of one of its lines as after=",
         body: "lines",
       },
     },
@@ -138,16 +145,19 @@ export const OUTPUTS = {
   patchNode: { answers: { 200: written }, problems: [404, 409, 412, 413, 507], takes: ["If-Match"] },
   exchangeNodes: { answers: { 200: written }, problems: [404, 412, 413, 507], takes: ["If-Match"] },
   deleteNode: {
-    answers: { 200: { description: "The node as it was deleted", body: toldNode } },
+    answers: { 200: { description: "The deleted node, in its last state", body: toldNode } },
     problems: [404, 409, 412, 507],
     takes: ["If-Match"],
   },
   restoreNode: { answers: { 200: written }, problems: [404, 409, 410, 413, 507], bodyOptional: true },
   restoreTree: {
-    answers: { 200: { description: "What was done of it, and where to go on", body: restoredSlice } },
+    answers: { 200: { description: "The part that was done, and where to go on", body: restoredSlice } },
     problems: [404, 409, 410, 413, 507],
   },
-  getAccount: { answers: { 200: { description: "Whose the token is", body: accountStatus } }, problems: [] },
+  getAccount: {
+    answers: { 200: { description: "The account, scopes and workspaces of the token", body: accountStatus } },
+    problems: [],
+  },
   listGrants: { answers: { 200: { description: "A page of grants", body: grantPage } }, problems: [404] },
   setGrant: { answers: { 200: { description: "The grant", body: grant } }, problems: [404, 409, 413] },
   removeGrant: { answers: { 204: { description: "It is gone" } }, problems: [404, 409] },
@@ -164,7 +174,7 @@ export const OUTPUTS = {
     answers: {
       200: {
         description:
-          "An event for each journal entry, now and as they come: its id is the position, its data a JournalEntry as JSON. A comment at least each 10 seconds",
+          "An event for each journal entry, existing and new: its id is the position, its data a JournalEntry as JSON. A comment at least every 10 seconds",
         body: "events",
       },
     },
@@ -200,7 +210,7 @@ export const OUTPUTS = {
     answers: {
       200: {
         description:
-          "An event for each line: its id is the number, its data a LogLine as JSON. A comment at least each 10 seconds. The last event is `end`, its data state, exitCode and detail of the Execution",
+          "An event for each line: its id is the number, its data a LogLine as JSON. A comment at least every 10 seconds. The last event is `end`, its data state, exitCode and detail of the Execution",
         body: "events",
       },
     },

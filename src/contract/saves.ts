@@ -1,7 +1,7 @@
 /**
  * The saves of a hard-linked file. A save is an id made of its content and of the save that it replaced, so that two
  * mounts that do the same thing give it the same id. A link lists its own save first, then earlier ones that led to it.
- * They tell which content came after which; times could not tell it. A save whose author had not seen another save came
+ * These lists show the order of contents, which times cannot show. A save whose author had not seen another save came
  * neither before nor after that one.
  */
 import { createHash } from "node:crypto";
@@ -9,7 +9,7 @@ import type { Attributes } from "./attributes.ts";
 
 export type Link = NonNullable<Attributes["link"]>;
 
-/** A name that is further behind is taken for another file, until it is brought up to date. */
+/** Length of a list. A name that is more saves behind counts as another file, until it is brought up to date. */
 const REMEMBERED = 16;
 const DIGITS = 12;
 
@@ -30,7 +30,10 @@ export const isSaveOf = (save: string | undefined, hash: string) => contentOf(sa
 /** The content of a save. */
 const contentOf = (save: string | undefined) => save?.slice(0, save.indexOf("."));
 
-/** A merge of attributes keeps the earlier saves: a writer who named no saves replaced the content of those. */
+/**
+ * The saves of a link. A writer that gives a new hash without saves leaves the earlier saves in place, because
+ * attributes are merged. Then the new save is put before them.
+ */
 export function savesOfLink({ hash, saves }: Link): readonly string[] {
   return saves !== undefined && isSaveOf(saves[0], hash) ? saves : savesOfContent(hash, saves);
 }
@@ -63,14 +66,14 @@ export function orderOfSaves(shown: readonly string[], other: readonly string[])
   const isBehind = ownOf(other).some((save) => shown.includes(save));
   const isNewer = ownOf(shown).some((save) => other.includes(save));
   if (isBehind || isNewer) return decide(isBehind, isNewer, shown, other);
-  // Content that both once knew does not count: a writer who went back to it had seen what came after it.
+  // Content that both once knew does not count: a writer that went back to it had seen the contents after it.
   const ledTo = (all: readonly string[], [own]: readonly string[], known: readonly string[]) =>
     own !== undefined && all.some((save) => contentOf(save) === contentOf(own) && !known.includes(save));
   return decide(ledTo(shown, other, other), ledTo(other, shown, shown), shown, other);
 }
 
 function decide(isBehind: boolean, isNewer: boolean, [shown = ""]: readonly string[], [other = ""]: readonly string[]) {
-  // Each replaced the other, by writers who knew both. All mounts choose the same one.
+  // Each replaced the other, by writers that knew both. All mounts choose the same one.
   if (isBehind && isNewer) return other > shown ? "newer" : "behind";
   return isBehind ? "behind" : isNewer ? "newer" : "apart";
 }

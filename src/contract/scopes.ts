@@ -29,7 +29,7 @@ export const SCOPES = [
 ] as const;
 
 /**
- * The scopes that API keys and engines may have. They cannot make keys, so that no key survives the one it came from.
+ * The scopes that API keys and engines may have. They cannot make keys, so that no key outlives the one that made it.
  */
 export const KEY_SCOPES = SCOPES.filter((scope) => scope !== "account.key.create");
 

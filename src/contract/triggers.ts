@@ -11,7 +11,7 @@ const onJournal = z.strictObject({
       .max(32)
       .optional()
       .describe(
-        "Any of these; when absent every kind but those that tell of executions (execution.…), which are meant by name only",
+        "Any of these kinds; when absent, every kind except those of executions (execution.…), which must be named",
       ),
     path: z
       .string()
@@ -19,14 +19,14 @@ const onJournal = z.strictObject({
       .max(1024)
       .optional()
       .describe(
-        'A pattern of the node\'s path at that time, like "/inbox/**" or "/**/*.pdf": * is any part of a name, ? one character, ** any number of names, and \\ takes what follows it as it is. Every path when absent',
+        'A pattern of the node\'s path at that time, like "/inbox/**" or "/**/*.pdf": * is any part of a name, ? one character, ** any number of names, and \\ makes the next character literal. Every path when absent',
       ),
   }),
 });
 const onSchedule = z.strictObject({
   schedule: z.strictObject({
     cron: z.string().min(1).max(200).describe("Five fields: minute, hour, day of the month, month, day of the week"),
-    timeZone: z.string().min(1).max(64).optional().describe('As "Europe/Berlin"; UTC when absent'),
+    timeZone: z.string().min(1).max(64).optional().describe('Such as "Europe/Berlin"; UTC when absent'),
   }),
 });
 /** Exactly one of the two. */
@@ -45,15 +45,19 @@ export const trigger = z
     engine: engineRef,
     on: triggerCondition,
     input: z.unknown(),
-    isEnabled: z.boolean().describe("Of a journal: what comes while it is not is passed over"),
+    isEnabled: z.boolean().describe("Of a journal: entries that come while it is off are passed over"),
     createdAt: moment,
-    by: author.nullable().describe("Who changed it last, whose account its executions run for; null: of no account"),
+    by: author
+      .nullable()
+      .describe("The author of its last change, for whose account its executions run; null: no account"),
     lastExecutionId: id.nullable(),
-    nextAt: moment.nullable().describe("Of a schedule: when it starts next; of any that failed: when it tries again"),
+    nextAt: moment
+      .nullable()
+      .describe("Of a schedule: the next time it starts; of any trigger that failed: the time of its next try"),
     failures: count.describe(
-      "How often it failed to start its engine since it last did, or the executions that it started",
+      "The number of failures since an execution last succeeded: starts that failed, and executions that did",
     ),
-    detail: z.string().nullable().describe("What went wrong last, for people; null: nothing"),
+    detail: z.string().nullable().describe("The last failure, for people; null: none"),
   })
   .meta({ id: "Trigger", description: "Starts an engine when something happens, or at set times" });
 export type Trigger = z.infer<typeof trigger>;
@@ -69,10 +73,10 @@ export const newTrigger = z
     isEnabled: z.boolean().optional().describe("true when absent"),
     idempotencyKey: idempotencyKey.nullish(),
   })
-  .meta({ id: "NewTrigger", description: "When which engine is to run, and on what input" });
+  .meta({ id: "NewTrigger", description: "The condition, the engine and its input" });
 export type NewTrigger = z.infer<typeof newTrigger>;
 
 export const triggerPatch = z
   .strictObject({ isEnabled: z.boolean().optional(), on: triggerCondition.optional(), input: engineInput.optional() })
-  .meta({ id: "TriggerPatch", description: "What is to be another" });
+  .meta({ id: "TriggerPatch", description: "The changes of a trigger" });
 export type TriggerPatch = z.infer<typeof triggerPatch>;

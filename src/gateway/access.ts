@@ -2,7 +2,7 @@
  * Checks the rights of a caller in a workspace. The scopes of the token are checked first (scopes.ts), then the
  * account's role in the workspace. An account without a role does not learn that the workspace or node exists: 404, in
  * the same words as for something that does not exist. A role that is too low, or a token that is bound to another
- * workspace, gets a 403 with `grant`. A token of no account counts as an owner.
+ * workspace, gets a 403 with `grant`. A token without an account counts as an owner.
  */
 import { type Author, author } from "../contract/resources.ts";
 import { includesRole, type Role } from "../contract/roles.ts";
@@ -21,7 +21,11 @@ export function checkAccess(context: Context, caller: Caller, workspace: string,
   if (role === undefined) throw unseen();
   const needed = caller.needs ?? "viewer";
   if (caller.workspace !== undefined && caller.workspace !== workspace) {
-    throw lacksGrant("It is in another workspace than the token is bound to, or workspace= names.", workspace, needed);
+    throw lacksGrant(
+      "It is in another workspace than the one that the token is bound to or workspace= names.",
+      workspace,
+      needed,
+    );
   }
   if (includesRole(role, needed)) return;
   throw lacksGrant(`This takes the role ${needed} in the workspace; the account is ${role}.`, workspace, needed);

@@ -10,8 +10,8 @@ import { invalid, missingScope, notFound, unauthorized } from "./problems.ts";
 import { callWorkspace, type WorkspaceRow } from "./workspaces.ts";
 
 /**
- * A key may permit no more than the token that creates it. A key cannot create another one (contract/api-keys.ts), so
- * that none survives it.
+ * A key may permit no more than the token that creates it. A key cannot create another one (contract/scopes.ts), so
+ * that no key outlives the one that made it.
  */
 export function createApiKey(context: Context, call: Call<"createApiKey">): GatewayAnswer {
   const { caller, json } = call;
@@ -22,7 +22,7 @@ export function createApiKey(context: Context, call: Call<"createApiKey">): Gate
   if (lacking !== undefined) throw missingScope(lacking);
   const expiresAt = json.expiresAt === undefined ? null : Date.parse(json.expiresAt);
   if (expiresAt !== null && expiresAt <= context.clock.wallClock()) {
-    throw invalid("expiresAt", `expiresAt: expected a moment to come, got ${json.expiresAt}`);
+    throw invalid("expiresAt", `expiresAt: expected a future moment, got ${json.expiresAt}`);
   }
   const account = caller.account?.id ?? null;
   const made = context.apiKeys.create({ name: json.name, account, workspace: workspace.id, scopes, expiresAt });

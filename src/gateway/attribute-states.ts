@@ -3,8 +3,8 @@
  *
  * Small states are kept whole with each change. For large states a change keeps only the difference ("+" and a
  * difference; "" for no difference), and each revision that is a multiple of STRIDE keeps the whole state. So a small
- * change of large attributes takes little room, and an old state is read from at most STRIDE rows. If they change
- * often, the states between two whole ones are given up in time; then the whole state before them is shown.
+ * change of large attributes takes little room, and an old state is read from at most STRIDE rows. If large attributes
+ * change often, the states between two whole ones are given up after a time; the whole state before them is shown then.
  */
 
 import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow, sameValue } from "../contract/attributes.ts";
@@ -100,8 +100,8 @@ const LARGE = `activity = 0 AND revision > 1 AND revision % 64 <> 0
   AND (length(attributes) > 1024 OR substr(attributes, 1, 1) = '+')`;
 
 /**
- * Gives up, within a transaction, states after the position that lie between two whole ones: all states of a stretch or
- * none, because each is made from others. Returns where to go on; undefined at the end.
+ * Within a transaction, gives up states after the position that lie between two whole ones: all states of a stretch or
+ * none, because each is made from others. Returns the position after which to go on; undefined at the end.
  */
 export function thinAttributes({ store, clock }: Context, after: number): number | undefined {
   const oldest = clock.wallClock() - KEY_LIFETIME_MS;

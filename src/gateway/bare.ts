@@ -1,8 +1,8 @@
 /**
  * The plainest gateway: a layer around the core that allows only what gateway-spec.md shows (workspaces, upload by
- * path, content by id, pages) and the plainest list, node, folder, update, move and delete, in other paths and words
+ * path, content by id, pages) and the plainest list, node, folder, update, move and delete, under other paths and names
  * than ours. Conditions, ranges, revisions, versions, attributes, positions and the journal pass in neither direction.
- * It shows what clients can do without.
+ * It shows which features clients can do without.
  */
 import { z } from "zod";
 import { type Node, node, receipt } from "../contract/resources.ts";
@@ -246,7 +246,7 @@ function pagingOf({ totalCount, pageNo, pageSize }: { totalCount: number; pageNo
 
 function entry(value: unknown): unknown {
   const { data } = node.safeParse(value);
-  // A caller who may not read the node learns only that the request is done.
+  // A caller that may not read the node learns only that the request is done.
   return data === undefined ? { id: receipt.parse(value).id } : entryOf(data);
 }
 
@@ -281,7 +281,7 @@ function translate(route: BareRoute, { status, headers, body }: GatewayAnswer): 
   return { status, headers: kept, ...(body === undefined ? {} : { body }) };
 }
 
-/** Headers that HTTP itself needs: how to sign in for 401, when to come again for 429 and 503. */
+/** Headers that HTTP itself needs: the way to sign in of a 401, the time of the next try of a 429 or 503. */
 const REFUSAL_HEADERS = ["www-authenticate", "retry-after"];
 
 function refusal(status: number, value: unknown, headers: GatewayAnswer["headers"] = {}): GatewayAnswer {

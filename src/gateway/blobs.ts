@@ -9,7 +9,7 @@ export interface Blobs {
    */
   write(blob: string, data: AsyncIterable<Uint8Array>): Promise<void>;
   /**
-   * Bytes [start, end) of a blob. A chunk is valid until the next one is asked for, because its memory is used again.
+   * Bytes [start, end) of a blob. A chunk is valid until the next one is requested, because its memory is used again.
    */
   read(blob: string, start: number, end: number): AsyncIterable<Uint8Array>;
   /** False: it must stay for now, and a later collection removes it. No error when it is missing. */

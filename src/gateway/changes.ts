@@ -1,7 +1,8 @@
 /**
- * The only writer of nodes and their history. Every change is a row of `change`, updates `node`, and keeps `place`
- * (what the path index will show) in step. Called within a transaction. `tree-rows.ts` makes the rows of many new nodes
- * at once.
+ * The writer of nodes and their history. Every change is a row of `change`, updates `node`, and keeps `place` (what the
+ * path index will show) in step. Called within a transaction. There are three other writers: `tree-rows.ts` makes the
+ * rows of many new nodes at once, `copied.ts` writes the entries of a staged copy or removes its nodes, and
+ * `retention/prune.ts` marks nodes that cannot be restored.
  *
  * Invariant: a folder has a place exactly when it is provisioned, a file always. The place at position P is what `node`
  * said at P.
@@ -64,7 +65,7 @@ interface State {
   readonly parent: string | null;
   readonly name: string;
   readonly head: string | null;
-  /** The kept part of them; see attribute-states.ts. */
+  /** The part of the attributes that is kept (attribute-states.ts). */
   readonly attributes: string;
   readonly deleted: number;
   /** The branch whose head the change moved, and its new version. */
@@ -79,7 +80,7 @@ function append(
   kind: string,
   activity: 0 | 1,
   state: State,
-  /** By how many bytes the workspace grows. */
+  /** Bytes by which the workspace grows. */
   growth = 0,
 ): number {
   const { store, told } = context;

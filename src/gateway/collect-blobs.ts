@@ -7,10 +7,10 @@ import { pause } from "./source-trees.ts";
 
 type Needs = Pick<Context, "store" | "blobs" | "clock" | "staged">;
 
-/** Blobs that are looked at without a pause. */
+/** The number of blobs that are looked at without a pause. */
 const SLICE = 500;
 
-/** Returns whether it was removed. A backup, for example, may hold it. */
+/** True if it was removed. It stays, for example, while a backup holds it. */
 export async function freeBlob(
   { store, blobs, clock }: Pick<Needs, "store" | "blobs" | "clock">,
   blob: string,

@@ -42,7 +42,7 @@ function versionAsked(context: Context, call: Call<"getContent">, row: NodeRow):
   if (row.kind !== "file") throw invalid("nodeId", "nodeId: a folder has no content");
   if (version !== undefined) {
     if (branch !== undefined || at !== undefined) {
-      throw invalid("version", "version: expected alone: it says which content, as branch and at do");
+      throw invalid("version", "version: not with branch or at, which choose the content as well");
     }
     return findVersion(context, row.id, version);
   }
@@ -107,8 +107,8 @@ export interface CopySource {
 }
 
 /**
- * The content for a copy or a new version by reference, also of a deleted node. Without a version it is what the branch
- * shows: its own head, otherwise main's.
+ * The content for a copy or a new version by reference, also of a deleted node. Without a version it is the head of the
+ * branch, or of main if the branch has none.
  */
 export function sourceOfCopy(
   context: Context,

@@ -1,6 +1,6 @@
 /**
- * The control endpoint of faults. It exists only if the gateway was told so: GET /faults shows the faults, PATCH
- * /faults changes those that it names. It needs no token, and no fault affects it.
+ * The control endpoint of faults. It exists only if the gateway was started with it. GET /faults shows the faults,
+ * PATCH /faults changes those that it names. It needs no token, and no fault affects it.
  */
 import type { GatewayOptions } from "./context.ts";
 import { type GatewayAnswer, type GatewayRequest, jsonAnswer } from "./exchange.ts";

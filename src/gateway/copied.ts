@@ -1,6 +1,6 @@
 /**
- * The rows about a large copy beside its nodes: `copy` says whether its root has its place, `copied` which of its nodes
- * have no journal entry yet. Everything is called within transactions.
+ * The rows of a large copy besides its nodes. Its row in `copy` says whether its root has its place. `copied` has the
+ * nodes without a journal entry. Everything is called within transactions.
  *
  * Invariant: before the root has its place, the other nodes are invisible and can be removed without an entry. After
  * that, each of them gets its entry before any other entry of its own.
@@ -35,7 +35,7 @@ export function copiesLeft(store: Store): CopyState[] {
   return store.prepare<CopyState>("SELECT root, placed, journaled FROM copy").all();
 }
 
-/** Appends the journal entries of some nodes of a copy that has its place. Returns whether more are left. */
+/** Appends the journal entries of some nodes of a copy that has its place. True if more are left. */
 export function tellSome(context: Needs, time: number, root: string): boolean {
   const { store } = context;
   const some = store.prepare<string>("SELECT node FROM copied WHERE root = ? ORDER BY position LIMIT +?").pluck();
@@ -47,7 +47,7 @@ export function tellSome(context: Needs, time: number, root: string): boolean {
   return false;
 }
 
-/** Called before another entry of a node: its creation must be told first. */
+/** Called before another entry of a node: the entry of its creation must come first. */
 export function tellFirst(context: Needs, time: number, node: string): void {
   const { store } = context;
   const root = store.prepare<string>("SELECT root FROM copied WHERE node = ?").pluck().get(node);
@@ -84,7 +84,7 @@ function tell({ store, told }: Needs, time: number, nodes: readonly string[]): v
   told.add(counted.id);
 }
 
-/** Removes some nodes of a copy without a place, the last ones first. Returns whether more are left. */
+/** Removes some nodes of a copy without a place, the last ones first. True if more are left. */
 export function dropSome({ store }: Needs, root: string): boolean {
   const nodes = store
     .prepare<string>("SELECT node FROM copied WHERE root = ? ORDER BY position DESC LIMIT +?")

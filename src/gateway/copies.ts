@@ -2,12 +2,12 @@
  * Copies a folder with all below it. It is read in pieces, and written in pieces if it is large, so that other requests
  * are answered in between. Readers see the whole copy or nothing.
  *
- * A small copy is written in one transaction. A large one is staged: its nodes come in below a root that has no place
- * yet, so that no path leads to them, no list shows them and no entry tells of them. Then one small transaction gives
- * the root its place, with its entry, the key's answer and the quota. The entries of the other nodes follow in pieces.
- * If the gateway dies in between, the rest is finished or removed when it opens again (copied.ts).
+ * A small copy is written in one transaction. A large one is staged: its nodes are made below a root that has no place
+ * yet, so that no path, list or entry shows them. Then one small transaction gives the root its place, with its entry,
+ * the key's answer and the quota. The entries of the other nodes follow in pieces. If the gateway dies in between, the
+ * rest is finished or removed when it opens again (copied.ts).
  *
- * The authoritative store is copied, as it was at one moment while the request was carried out.
+ * The copy shows the authoritative store, not the path index, at one moment while the request was carried out.
  */
 import type { Attributes } from "../contract/attributes.ts";
 import { type Author, COPY_NODES_MAX } from "../contract/resources.ts";
@@ -181,7 +181,7 @@ async function stage(
         for (const { id } of rows) context.births.note(id);
       });
       clock.step("gateway: copy staged in part");
-      // Rows that are not committed cannot be given their place.
+      // The rows must be committed before the root gets its place.
       await store.committed();
       await pause();
     }
@@ -191,7 +191,7 @@ async function stage(
   }
 }
 
-/** Tells the journal of the rest of a copy that has its place. Removes a copy that has none. */
+/** Appends the remaining entries of a copy that has its place. Removes a copy that has none. */
 async function finishCopy(context: Context, root: string): Promise<void> {
   const { store, clock } = context;
   try {
@@ -207,7 +207,7 @@ async function finishCopy(context: Context, root: string): Promise<void> {
   }
 }
 
-/** Returns whether more is left to do. */
+/** True if more is left to do. */
 function finishSome(context: Context, root: string): boolean {
   const { store } = context;
   return store.transaction(() => {
@@ -224,7 +224,7 @@ export function finishCopies(context: Context): void {
   for (const { root } of copiesLeft(context.store)) while (finishSome(context, root));
 }
 
-/** Tells the journal of copies for which there was no room before. */
+/** Appends the entries of copies for which the disk had no room before. */
 export async function finishPlaced(context: Context): Promise<void> {
   for (const { root, placed } of copiesLeft(context.store)) if (placed === 1) await finishCopy(context, root);
 }

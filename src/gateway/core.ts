@@ -150,14 +150,14 @@ const READ_TRIES = 3;
 
 export interface GatewayNeeds {
   readonly clock: Clock;
-  /** Opened by the caller (`openDatabase`), who also closes it. In memory for a simulation. */
+  /** Opened (`openDatabase`) and closed by the caller. In memory for a simulation. */
   readonly database: Connection;
   readonly blobs: Blobs;
   /** The secret that signs the access tokens of the command line, 32 bytes. */
   readonly signingKey: Uint8Array;
-  /** Opened by the caller, who also closes it. Absent: in memory. */
+  /** Opened and closed by the caller. Absent: in memory. */
   readonly accounts?: AccountStore;
-  /** The address that people sign in at, when it is known. A token of a sign-in is valid if this is its issuer. */
+  /** The address at which people sign in, once it is known. A token of a sign-in is valid if this is its issuer. */
   readonly issuer?: () => string | undefined;
   readonly options?: Partial<GatewayOptions>;
   readonly log: Logger;
@@ -178,29 +178,29 @@ export interface Gateway {
    * translates the answer before a fault slows it or cuts it off.
    */
   handle(request: GatewayRequest, reword?: (answer: GatewayAnswer) => GatewayAnswer): Promise<GatewayAnswer>;
-  /** Throws when the options do not fit fault-options.ts, or name a workspace that does not exist. */
+  /** Throws a ProblemError (400) if the options do not fit fault-options.ts, or name an unknown workspace. */
   setOptions(options: Partial<GatewayOptions>): void;
-  /** Ends endless answers where they are. Must be called before the gateway closes. */
+  /** Ends all streams; a stream of nodes may be unfinished then. Must be called before the gateway closes. */
   endStreams(): void;
-  /** Makes the workspace when there is none of this name. */
+  /** Makes the workspace if there is none of this name. Throws an Error if the name is invalid. */
   ensureWorkspace(name: string): WorkspaceRow;
   issueToken(claims: TokenClaims): string;
-  /** The claims of a token that `issueToken` made. Undefined: it is none. */
+  /** The claims of a token that `issueToken` made. Undefined: `issueToken` did not make it. */
   readOwnToken(token: string): OwnToken | undefined;
   /** Absent where no engines can run. */
   readonly engines: EngineQueue | undefined;
-  /** The workspaces that an account may use, ordered by name. */
+  /** The workspaces that an account may use, ordered by id. */
   workspacesOf(account: string): readonly { readonly id: string; readonly name: string; readonly role: Role }[];
   /** Removes expired records of sign-ins, and rotates the signing key when it is time. */
   tidyAccounts(): void;
-  /** Absent where another language than the contract's is spoken. */
+  /** Absent if the gateway speaks another language than the contract's (bare.ts). */
   readonly openApi?: () => OpenApiDocument;
   /** Removes blobs that no version refers to, except those of uploads under way. Returns their number. */
   collectBlobs(): Promise<number>;
   /** Removes expired idempotency keys and old states of attributes, a few at a time. */
   forget(): Promise<void>;
   readonly retention: Retention;
-  /** Commits pending changes. Resolves when no work is left for callers whose answers were given up. */
+  /** Commits pending changes. Resolves when the requests whose connection a fault broke are carried out. */
   settle(): Promise<void>;
 }
 
@@ -300,7 +300,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       json: await jsonOf(route.operation, request, options),
       parts: request.body?.kind === "upload" ? request.body.parts : undefined,
     };
-    // The tables pair it with the operation; the compiler cannot follow that.
+    // The tables pair the input with the operation, which the compiler cannot follow.
     return call as unknown as Call<OperationName>;
   }
 
@@ -310,8 +310,8 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     return document;
   };
   /**
-   * Every answer waits for the commit of the changes it reports. Refusals wait too, because they tell what exists. A
-   * read during which changes were undone is repeated, because those may never have existed. If that does not end, the
+   * Every answer waits for the commit of the changes it reports. Refusals wait too, because they reveal changes. A read
+   * during which changes were undone is repeated: the answer may show changes that never happened. After READ_TRIES the
    * read fails.
    */
   async function answer(route: Route, request: GatewayRequest): Promise<GatewayAnswer> {
@@ -376,7 +376,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       const { method } = request;
       const path = withoutApiKeys(request.path);
       if (isDiskFull(error)) {
-        log.error({ err: error, method, path }, "no room left for what a request brought");
+        log.error({ err: error, method, path }, "the disk has no room for a request");
         return reword(jsonAnswer(507, diskFull().document));
       }
       log.error({ err: error, method, path }, "request failed unexpectedly");
@@ -425,9 +425,10 @@ export function createGateway(needs: GatewayNeeds): Gateway {
 }
 
 /**
- * JSON in the place of content means a version by reference: clients sent it so before that had its own path. A client
- * that accepts only events gets events. One that accepts lines gets those where there are any: for everything below a
- * folder, in no given order. What is said of pages means nothing then.
+ * Finds the operation of a request, which its body or its Accept header may change. JSON in the place of content means
+ * a version by reference: clients sent it so before that had its own path. A client that accepts events gets the stream
+ * of a log. A client that accepts lines gets the stream of nodes, if it asks for everything below a folder, in no given
+ * order. Parameters of pages are ignored then.
  */
 function routed(request: GatewayRequest): { readonly found: Route; readonly request: GatewayRequest } {
   const { method, path, headers, query, body } = request;
@@ -463,7 +464,7 @@ function checkLength({ body, headers }: GatewayRequest, { maxFileBytes, maxJsonB
   throw tooLarge(`file: more than ${maxFileBytes} bytes`, "file");
 }
 
-/** `before`: the options that stay when nothing is given. */
+/** `before`: the options in force; they stay if no others are given. */
 function checkedOptions(
   { maxFileBytes, maxJsonBytes, ...faults }: Partial<GatewayOptions>,
   before: Readonly<GatewayOptions>,
@@ -488,7 +489,7 @@ async function jsonOf(
   const input = INPUTS[name];
   if (request.body === undefined) return undefined;
   if (!("body" in input)) {
-    // A body of GET means nothing (RFC 9110 §9.3.1). With DELETE, a body could be taken for the deletion's key.
+    // A body of GET means nothing (RFC 9110 §9.3.1). The sender of a DELETE may expect the key in its body to be used.
     if (!("metadata" in input) && request.method !== "GET") throw invalid("body", "body: this call takes none");
     return undefined;
   }

@@ -1,6 +1,6 @@
 /**
- * The folder in which a gateway keeps everything: database, blobs, signing key, lock. Owner-only. An open SQLite
- * database holds the lock, so that it ends with the process however that dies.
+ * The folder in which a gateway keeps everything: database, blobs, signing key, lock. Only its owner may use it. An
+ * open SQLite database holds the lock, so that it ends with the process however that dies.
  */
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, open, readFile, rename } from "node:fs/promises";
@@ -23,7 +23,7 @@ export async function makeDataFolder(folder: string): Promise<void> {
   await chmod(folder, 0o700);
 }
 
-/** Held until `release`. Throws when another gateway has the folder. */
+/** Held until `release`. Throws an Error if another gateway serves the folder. */
 export function lockDataFolder(folder: string): Lock {
   const lock = lockWhole(path.join(folder, "lock.db"));
   if (lock === undefined) throw new Error(`Another gateway is serving the data folder ${folder}.`);
@@ -70,7 +70,7 @@ export interface HoldCheck {
   close(): void;
 }
 
-/** True if a process holds the folder's blobs. */
+/** Checks at any time whether a process holds the folder's blobs. */
 export function checkHold(folder: string): HoldCheck {
   const hold = openSqlite(holdPath(folder), { timeout: 0 });
   const begin = hold.prepare("BEGIN EXCLUSIVE");

@@ -15,7 +15,7 @@ import { type Page, type PageQuery, pageOfList } from "./paging.ts";
 import { inBatches, type SortValue } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 
-/** The folder as of the position, and the question about it. */
+/** The folder as of the position, and the choice of its nodes. */
 export interface DeletedScope {
   readonly folder: Pick<NodeRow, "id" | "workspace">;
   /** The path of the folder. */

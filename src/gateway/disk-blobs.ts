@@ -1,7 +1,7 @@
 /**
  * Blobs as files below one folder, spread over 256 subfolders. They are written beside their place and renamed when
- * whole. They are not synced: a written blob survives the death of this process, which is what an answer promises;
- * power loss may take the last seconds.
+ * whole. They are not synced. An answer promises only that the blob survives the death of this process; power loss may
+ * take the last seconds.
  */
 import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
@@ -15,13 +15,13 @@ const READ_BYTES = 128 * 1024;
 export const blobPath = (folder: string, blob: string) => path.join(folder, blob.slice(0, 2), blob);
 
 /**
- * `isHeld`: nothing may be removed now. It is asked after the commit that released a blob, so that a later snapshot
- * does not name the blob.
+ * `isHeld`: true while nothing may be removed. It is asked after the commit that released a blob, so that a later
+ * backup does not name the blob.
  */
 export async function openDiskBlobs(folder: string, isHeld: () => boolean = () => false): Promise<Blobs> {
   const unfinished = path.join(folder, "unfinished");
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  // No answer was given for the files that a killed gateway left here.
+  // A killed gateway left these files. No request that made one was answered.
   await rm(unfinished, { recursive: true, force: true });
   await mkdir(unfinished, { mode: 0o700 });
   const shards = Array.from({ length: 256 }, (_, index) => index.toString(16).padStart(2, "0"));

@@ -26,7 +26,7 @@ export function isDocs(path: string): boolean {
   return path === DOCS || path.startsWith(`${DOCS}/`);
 }
 
-/** Answers a request for the page or its parts. Resolves with what was sent. */
+/** Answers a request for the page or its parts. Resolves with the status and length of the answer. */
 export type Docs = (request: IncomingMessage, response: ServerResponse) => Promise<{ status: number; bytes: number }>;
 
 export function createDocs(document: () => OpenApiDocument): Docs {
@@ -37,7 +37,7 @@ export function createDocs(document: () => OpenApiDocument): Docs {
     const { socket } = request;
     await new Promise<void>((resolve) => {
       response.once("close", resolve);
-      // An answer that waits for earlier ones of its connection is not told that the connection has ended.
+      // A response that waits for earlier ones of its connection gets no event when the connection ends.
       if (socket.destroyed) resolve();
       else socket.once("close", resolve);
       app.routing(request, response);

@@ -18,7 +18,7 @@ export function eventAnswer(events: (reader: EventReader) => AsyncGenerator<Uint
   };
 }
 
-/** A return() of the generator itself would wait for its next event. */
+/** Ends the stream as soon as its reader goes: return() of the generator itself would wait for its next event. */
 function readBy(events: (reader: EventReader) => AsyncGenerator<Uint8Array>): AsyncIterable<Uint8Array> {
   return {
     [Symbol.asyncIterator]() {
@@ -37,8 +37,8 @@ function readBy(events: (reader: EventReader) => AsyncGenerator<Uint8Array>): As
 }
 
 /**
- * A browser keeps the after= of its address; the event it saw last is later, and counts. `kind` names the ids of the
- * events.
+ * The event of Last-Event-ID. It counts more than after=, which a browser keeps from its first request. `kind` names
+ * the ids of the events. Throws a 400.
  */
 export function lastEventId(headers: Readonly<Record<string, string | undefined>>, kind: string): number | undefined {
   const value = headers["last-event-id"];

@@ -1,7 +1,7 @@
 /**
  * Misbehaviour on purpose, as fault-options.ts describes it: answers that wait, requests that fail before, during or
  * after their effect, bodies that are slow or break off. Chance and time come from the clock, so that the same seed
- * meets the same faults. This module does not know what a request is for.
+ * meets the same faults. This module does not know the purpose of a request.
  */
 import type { OperationName } from "../contract/operations.ts";
 import { deferred } from "../lib/deferred.ts";
@@ -26,7 +26,7 @@ export interface FaultyRequest {
   readonly operation: OperationName;
   readonly request: GatewayRequest;
   readonly answer: (request: GatewayRequest) => Promise<GatewayAnswer>;
-  /** Receives work that goes on although its caller has been answered. */
+  /** Receives work that goes on after the connection of its caller was broken. */
   readonly inBackground: (work: Promise<unknown>) => void;
 }
 

@@ -22,7 +22,7 @@ export function getAccount(context: Context, { caller }: Call<"getAccount">): Ga
   return jsonAnswer(200, status);
 }
 
-/** Returns the workspaces in which the caller may do something, by name. */
+/** Returns the workspaces in which the caller may do something, ordered by name. */
 function usableWorkspaces(context: Context, caller: Caller): AccountStatus["workspaces"] {
   const { store, accounts } = context;
   const all = store.prepare<WorkspaceRow>("SELECT id, name, root, used FROM workspace ORDER BY name").all();
@@ -71,7 +71,7 @@ export function removeGrant(context: Context, call: Call<"removeGrant">): Gatewa
   return { status: 204, headers: {} };
 }
 
-/** A workspace without an owner could only be granted to an account by the command line. */
+/** Only the command line could give a workspace without an owner a new one. */
 function checkOwnerLeft({ accounts }: Context, workspace: WorkspaceRow, leaving: string): void {
   const owners = accounts.memberships({ workspace: workspace.id }).filter(({ role }) => role === "owner");
   if (owners.length !== 1 || owners[0]?.account.id !== leaving) return;
@@ -88,7 +88,7 @@ function shown(workspace: WorkspaceRow, { account, role, createdAt }: Membership
   };
 }
 
-/** Returns the workspaces an account may use, by name, for the page on which it signs a program in. */
+/** Returns the workspaces that an account may use, ordered by id, for the page on which it signs a program in. */
 export function workspacesOfAccount(context: Context, account: string) {
   return context.accounts.memberships({ account }).flatMap(({ workspace, role }) => {
     const row = findWorkspace(context.store, workspace);

@@ -14,7 +14,7 @@ import { invalid } from "./problems.ts";
 import { mayRead } from "./scopes.ts";
 import type { Caller } from "./tokens.ts";
 
-/** The number of keys that are looked at in one go. */
+/** The number of keys in a batch. */
 const LOOK_COUNT = 500;
 
 export interface KeyedRequest {

@@ -104,7 +104,7 @@ export function selectEntries(columns: string, { nodeId, by, mount }: EntryFilte
   const from = (index: string, also = "") =>
     `SELECT ${columns} FROM change c INDEXED BY ${index} WHERE ${asked}${also}`;
   const index = mount === undefined ? "change_account" : by === undefined ? "change_mount" : "change_mount_account";
-  // A node has one index of its changes, and one of the activity told of it.
+  // A node has one index of its changes, and one of its activities.
   const which =
     nodeId !== undefined
       ? `${from("change_node", " AND c.activity = 0")} UNION ALL ${from("change_activity", " AND c.activity = 1")}`

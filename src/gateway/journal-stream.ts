@@ -1,7 +1,7 @@
 /**
- * The journal as server-sent events. Each entry is one event with the position of the entry as its id, so that a reader
- * that was cut off goes on with Last-Event-ID (or after=) without loss or doubling. Entries are read from the store
- * when the reader takes them: a slow reader waits, and nothing piles up for it.
+ * The journal as server-sent events. Each entry is one event with the position of the entry as its id. A reader that
+ * was cut off goes on with Last-Event-ID (or after=), and gets each entry once. Entries are read from the store when
+ * the reader takes them: a slow reader waits, and no entries pile up in memory.
  */
 
 import { HEARTBEAT_MS } from "../contract/http.ts";
@@ -59,7 +59,7 @@ async function* events(
         () => true,
       ))
     ) {
-      // Without a pause, a store that is full would be asked endlessly.
+      // Without a pause, this loop would keep the thread busy while the disk is full.
       await wait(LAG_POLL_MS);
       continue;
     }

@@ -1,4 +1,4 @@
-/** The journal: the changes in the order of positions, delayed by its lag; and entries told by callers. */
+/** The journal: the changes in the order of positions, delayed by its lag; and entries of callers. */
 import { z } from "zod";
 import type { JournalEntry } from "../contract/resources.ts";
 import { changeOf } from "./access.ts";
@@ -70,8 +70,9 @@ const LAST = Number.MAX_SAFE_INTEGER;
 const AFTER = /^(\d{1,16})(?:\.([\w-]+))?$/;
 
 /**
- * A caller that knows a later position than there is has it from another past, which is not that of this gateway (any
- * more). The answer "nothing new" would hide every new entry until that position comes again.
+ * Refuses a position that is not reached yet (400). The caller has it from another past: that of another gateway, or of
+ * this one before its data were set back. The answer "nothing new" would hide every new entry until that position comes
+ * again.
  */
 export function checkReached(store: Store, field: string, position: number): void {
   const { position: newest } = lastChange(store);
@@ -247,7 +248,7 @@ function entryAt(store: Store, workspace: string, position: number): number {
   return row?.entry ?? 0;
 }
 
-/** Returns the position at which the workspace had this many entries, by halving. */
+/** Returns the position at which the workspace had this many entries, by binary search. */
 function positionOfEntry(store: Store, workspace: string, entry: number, low: number, high: number): number {
   let from = low;
   let to = high;

@@ -66,8 +66,8 @@ export function lastChangeOf(store: Store, workspace: string, asOf: number): num
 
 /**
  * Returns the last position whose change happened at or before `time` (milliseconds), at least `from`. Times never
- * decrease along positions, so this halves. All changes of one transaction have one time: a position found here never
- * lies within a transaction.
+ * decrease along positions, so this is a binary search. All changes of one transaction have one time, so the position
+ * never lies within a transaction.
  */
 export function positionAt(store: Store, time: number, from = 0): number {
   const last = lastChange(store);
@@ -132,8 +132,8 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
     shown = Math.max(shown, head?.after ?? lastChange(store).position);
   }
 
-  // The position is stored in the transaction that made or showed the change: a restart does not hide what a reader
-  // saw.
+  // The position is stored in the transaction that made or showed the change: a restart does not hide changes that a
+  // reader saw.
   store.beforeCommit(() => {
     advance();
     if (shown === kept) return;
@@ -165,7 +165,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
       return shown;
     },
     begin(position) {
-      // Changes noted before at this position or after it did not happen.
+      // Changes noted before at this position or after it were rolled back.
       while (queue.length > first && (queue.at(-1)?.after ?? 0) > position) queue.pop();
       const last = queue.at(-1);
       const since = clock.elapsed();

@@ -82,8 +82,9 @@ export function streamNodes(context: Context, call: Call<"streamNodes">): Gatewa
 
 async function listDeletedNodes(context: Context, call: Call<"listNodes">): Promise<GatewayAnswer> {
   const { at, branch, recursive, name } = call.query;
-  if (at !== undefined) throw invalid("at", "at: not with deleted: what can be restored can be so now");
-  if (branch !== undefined) throw invalid("branch", "branch: not with deleted: nodes are deleted on all of them");
+  if (at !== undefined) throw invalid("at", "at: not with deleted, which lists the nodes that can be restored now");
+  if (branch !== undefined)
+    throw invalid("branch", "branch: not with deleted, because a node is deleted on all branches");
   const asOf = shownPosition(context);
   const folder = folderAsked(context, call, asOf);
   const path = pathOf(context.store, folder, asOf);

@@ -64,7 +64,7 @@ export function deltaSince(store: Store, folder: string, field: MarkedField, asO
   };
 }
 
-/** True if so many places of a big folder came after the position that they are not to be skipped one by one. */
+/** True if too many places of a big folder came after the position to be skipped one by one. */
 export function tooManyNewer(store: Store, folder: string, asOf: number): boolean {
   const newer = store.prepare(
     `SELECT 1 FROM place INDEXED BY place_since WHERE parent = ? AND big = 1 AND since > ? LIMIT 1 OFFSET ${DELTA_MAX}`,

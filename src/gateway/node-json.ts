@@ -14,8 +14,8 @@ export type NodeRefs =
 const moment = (column: string) => `strftime('%Y-%m-%dT%H:%M:%fZ', ${column} / 1000.0, 'unixepoch')`;
 
 /**
- * The JSON of the latest state of a node `n`. Most nodes have one time for both: formatting it costs more than any other
- * part of a node.
+ * The JSON of the latest state of a node `n`. Most nodes have the same createdAt and modifiedAt. That time is formatted
+ * once, because formatting it costs more than any other part of a node.
  */
 const nodeJson = (path: string) =>
   `(SELECT json_object('id', n.id, 'kind', n.kind, 'path', ${path}, 'name', n.name,

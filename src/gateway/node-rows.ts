@@ -3,7 +3,7 @@
  *
  * Branches: places and attributes are common to all branches, content has one head per branch. A branch without a head
  * of its own shows the head of main; writing on it makes one. The head of a branch is its latest version, so the
- * versions alone tell what it was at any position. Every file has a head on main.
+ * versions alone show the head at any position. Every file has a head on main.
  */
 import { type Attributes, attributes } from "../contract/attributes.ts";
 import { joinPath } from "../contract/names.ts";
@@ -180,7 +180,7 @@ export function pathOf(store: Store, row: Pick<NodeRow, "parent" | "name">, asOf
   return `/${names.reverse().join("/")}`;
 }
 
-/** Returns where a node is or was; for a deleted node, where it was deleted. */
+/** Returns the place of a node as of a position; for a deleted node the place from which it was deleted. */
 export function placeOf(store: Store, id: string, asOf: number): Pick<NodeRow, "parent" | "name"> | undefined {
   const now = store
     .prepare<{ parent: string | null; name: string; position: number }>(

@@ -4,8 +4,8 @@
  * names, and a line for each child follows. The last line is {complete, asOf, count}: an answer without it was cut off.
  * `after` goes on with its line, in the same snapshot.
  *
- * Lines are made when the reader takes them: a slow reader waits, and nothing piles up for it. In memory are the folders
- * from the first one down to the current one, with a bounded number of their subfolders each.
+ * Lines are made when the reader takes them: a slow reader waits, and no lines pile up in memory. In memory are the
+ * folders from the first one down to the current one, with a bounded number of their subfolders each.
  */
 import { z } from "zod";
 import { NODE_LINES } from "../contract/http.ts";
@@ -44,7 +44,7 @@ interface Snapshot {
   readonly mark: string;
 }
 
-/** `folderAt` answers the folder that is asked for, as it was at the position. */
+/** `folderAt` returns the requested folder as it was at the position. */
 export function linesBelow(
   context: Context,
   call: Call<"streamNodes">,
@@ -65,7 +65,7 @@ export function linesBelow(
   const start =
     from === undefined ? { above: [], folder: root, after: null } : startAt(snapshot, root, from[1], from[2]);
   const rollbacks = store.rollbacks();
-  // Nodes that were read while a change was undone may be missing, or never have been.
+  // If a change was rolled back meanwhile, nodes that were read may never have existed, and others may be missing.
   const mayGoOn = () =>
     !news.ended &&
     store.rollbacks() === rollbacks &&
@@ -120,14 +120,14 @@ interface Above extends Place {
 }
 
 interface Start {
-  /** From the folder asked for down to the parent of `folder`. */
+  /** From the requested folder down to the parent of `folder`. */
   readonly above: Above[];
   readonly folder: Place;
   /** The last child before, or null. */
   readonly after: string | null;
 }
 
-/** Where a cut stream goes on: with these children of the folder. */
+/** The place at which a stream that was cut off goes on: at the children after a name. */
 function startAt(snapshot: Snapshot, root: Place, id: string, after: string | null): Start {
   const { store } = snapshot.context;
   const names: { readonly parent: string; readonly name: string }[] = [];

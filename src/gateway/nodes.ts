@@ -140,7 +140,7 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
       const before = attributesOf(row);
       const attributes = patchAttributes(before, patch.attributes ?? {});
       checkAttributes(attributes, before);
-      // A request that changes nothing makes no change: it is answered as of now.
+      // A request that changes nothing makes no change. The answer shows the node as of now.
       if (!moves && sameValue(before, attributes)) {
         return { status: 200, written: { id: row.id, position: lastChange(store).position } };
       }

@@ -30,8 +30,8 @@ interface Asked extends Pick<IncomingMessage, "headers"> {
 }
 
 /**
- * True if a program of this machine asks, under a loopback name: not from another machine, and not through a
- * proxy that others reach.
+ * True if the request comes from this machine and names a loopback host. So it comes neither from another machine nor
+ * through a proxy that others reach.
  */
 export function isAskedHere({ headers, socket }: Asked): boolean {
   const name = HOST.exec(headers.host ?? "")?.[1]?.toLowerCase() ?? "";

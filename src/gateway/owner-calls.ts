@@ -58,7 +58,7 @@ const pruned = z.object({
 });
 const report = z.object({ workspaces: z.array(pruned), orphans: z.number() });
 
-/** Calls of a command, to the gateway that runs or to the data folder itself. */
+/** The calls of a command: to the gateway that runs, or to the data folder itself. */
 export interface OwnerCalls {
   policies(workspace: string | undefined): Promise<readonly WorkspacePolicy[]>;
   setPolicy(workspace: string, change: PolicyChange): Promise<WorkspacePolicy>;
@@ -78,7 +78,7 @@ export function askOwner(socketPath: string): OwnerCalls {
   };
 }
 
-/** Has no time limit: a prune of much takes minutes. */
+/** Has no time limit: a large prune takes minutes. */
 async function asked(socketPath: string, method: string, path: string, body: unknown): Promise<unknown> {
   const place = openSocket(socketPath, process.getuid?.() ?? 0);
   try {

@@ -1,7 +1,7 @@
 /**
  * Breaks connections whose peer is silent. Only the silence of the peer itself counts: the peer owes the rest of a body
- * it has begun, or does not take what was sent to it. A peer that waits for the gateway may wait as long as the gateway
- * takes. This module does not know what a request is.
+ * it has begun, or does not read the bytes that were sent to it. A peer that waits for the gateway may wait as long as
+ * the gateway takes. This module does not know the content of a request.
  */
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";

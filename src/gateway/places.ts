@@ -1,6 +1,6 @@
 /**
- * Which node has a name in a folder, and since when: the rows of the path index, and the marks that count them. Only
- * `changes.ts` writes them, within its transactions.
+ * The rows of the path index, which say which node has a name in a folder and since which position; and the marks that
+ * count them. Only `changes.ts`, `tree-rows.ts` and `copied.ts` write them, within their transactions.
  *
  * Invariant: the counts of the marks of a folder in one field add up to the number of its places.
  */
@@ -63,12 +63,12 @@ export function beginPlace(store: Store, folder: string, place: Place, position:
   if (addCount(store, folder, 1) > BIG_PLACES) makeBig(store, folder);
 }
 
-/** Counts places that begin all at once in folders that are not big: the number in each. */
+/** `counts`: the number of places that begin at once in each folder. None of the folders is big. */
 export function countBegun(store: Store, counts: ReadonlyMap<string, number>): void {
   for (const [folder, count] of counts) if (addCount(store, folder, count) > BIG_PLACES) makeBig(store, folder);
 }
 
-/** Counts places of a folder that is not big. Returns how many places it has then. */
+/** Counts places of a folder that is not big. Returns the new number of its places. */
 function addCount(store: Store, folder: string, count: number): number {
   const counted = store
     .prepare<{ count: number }>(

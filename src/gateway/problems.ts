@@ -57,7 +57,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** For a caller who may not read the node in the way. */
+/** The same problem without its node, for a caller that may not read the node. */
 export function withoutNode(error: unknown): unknown {
   if (!(error instanceof ProblemError)) return error;
   const { node: _, ...details } = error.details;
@@ -109,7 +109,7 @@ export const unsettled = () =>
     headers: { "retry-after": "1" },
   });
 
-/** The cause is not the business of the caller. */
+/** 500: the caller does not learn the cause. */
 export const failed = () => new ProblemError(500, "The gateway failed; its log says why.");
 
 /** Errors of the system or the store for a full disk or a quota. */

@@ -15,7 +15,7 @@ import type { Store } from "./store.ts";
 /** Stands for each workspace that is not named. */
 const ALL = "all";
 
-/** A quota of a workspace that does not exist would limit nothing: most likely the name was mistyped. */
+/** Throws a 400 for a quota of an unknown workspace: it would limit nothing, and most likely the name was mistyped. */
 export function checkQuotaNames(store: Store, quota: Readonly<Record<string, number>>): void {
   const names = store.prepare<string>("SELECT name FROM workspace ORDER BY name").pluck().all();
   const unknown = Object.keys(quota).find((name) => name !== ALL && !names.includes(name));

@@ -37,7 +37,7 @@ export interface Restoring {
 const NOW = Number.POSITIVE_INFINITY;
 
 /**
- * Puts a node into the folder where it was then. `pathIn`: path of that folder. Answers its name there; undefined when
+ * Puts a node into the folder where it was then. `pathIn`: path of that folder. Returns its name there; undefined when
  * the node cannot come back.
  */
 export function restorePlace(
@@ -76,8 +76,8 @@ export function restorePlace(
 }
 
 /**
- * Returns the name itself when it is free or its node makes way; else a name beside it. What has the name of the topmost
- * node is outside of the tree, so it never makes way.
+ * Returns the name itself when it is free or its node makes way; else a name beside it. A node in the way of the
+ * topmost node is outside of the tree, so it never makes way.
  */
 function freeName(restoring: Restoring, parent: string, name: string, own: string): string {
   const { context, root, moment, plan, wasIn, exact } = restoring;
@@ -110,7 +110,7 @@ export function removeNode(restoring: Restoring, now: NodeRow): void {
   told({ action: "delete", ...about });
 }
 
-/** Restores content and attributes of then. */
+/** Restores the content and the attributes of the moment. */
 export function restoreContent(restoring: Restoring, id: string, then: NodeRow, path: string): void {
   const { context, told } = restoring;
   const { store } = context;

@@ -12,8 +12,7 @@ export function checkScopes(caller: Caller, operation: Operation): void {
 }
 
 /**
- * True if the caller may see nodes and read their content. The right to write alone reveals nothing of what is
- * there.
+ * True if the caller may see nodes and read their content. The right to write alone reveals no existing node.
  */
 export function mayRead(caller: Caller): boolean {
   return caller.scopes.has(READ_SCOPE);

@@ -30,7 +30,7 @@ const CLOSE_MS = 3000;
 /** Time after that for work of connections that are gone. */
 const WORK_ENDS_MS = 1000;
 const IDLE_POLL_MS = 50;
-/** The rest of a body up to this size, by its Content-Length, is read without notice. */
+/** The unread rest of a body of at most this size (its Content-Length) is skipped, and the connection stays open. */
 const SMALL_BODY_BYTES = 64 * 1024;
 /** The limit for reading an unwanted body, so that the client sees the answer instead of a reset. */
 const LINGER_BYTES = 16 * 1024 * 1024;
@@ -59,12 +59,12 @@ export interface Silence {
 }
 
 const SILENCE: Silence = { headersMs: 30_000, bodyMs: 60_000 };
-/** The number of looks for overdue headers within their limit. */
+/** The number of checks for overdue headers within `headersMs`. */
 const HEADER_CHECKS = 6;
 
 export interface ServerOptions {
   readonly gateway: Gateway;
-  /** Made with the address of the gateway, once that is known. Absent: there is no sign-in here. */
+  /** Called with the address of the gateway, once that is known. Absent: people cannot sign in. */
   readonly signInAt?: (baseUrl: string) => SignIn;
   readonly clock: Clock;
   readonly host: string;
@@ -74,12 +74,13 @@ export interface ServerOptions {
   readonly port: number;
   /** Also listens on a Unix socket at this path, which only the owner may use. */
   readonly socketPath?: string;
-  /** Answers requests by that socket below OWNER_PREFIX. By any other way there is nothing at these paths. */
+  /** Answers requests that come by that socket, at paths below OWNER_PREFIX. Others find nothing at these paths. */
   readonly owner?: (request: GatewayRequest) => Promise<GatewayAnswer>;
   readonly log: Logger;
   readonly silence?: Silence;
 }
 
+/** Resolves once the server listens. Rejects with the system's error if it cannot, such as EADDRINUSE or EACCES. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { gateway, clock, host, names = [], port, log, silence = SILENCE } = options;
   const isOwn = ownNames([host, ...names]);
@@ -225,7 +226,7 @@ async function answer(
       Object.assign(sent, { status, bytes: 0 });
       await send(clock, incoming, response, jsonAnswer(status, document), sent).catch(() => {});
     } else {
-      // There is no answer any more: a deliberate fault, a client that went away, or content that broke.
+      // No answer is possible any more: a deliberate fault, a client that went away, or content that cannot be read.
       broken = true;
       if (error instanceof ConnectionReset && error.isPartial && response.headersSent) incoming.socket.destroySoon();
       else incoming.socket.resetAndDestroy();
@@ -307,7 +308,7 @@ function bodyOf(incoming: IncomingMessage): RequestBody | undefined {
 async function readJson(incoming: IncomingMessage, limit: number): Promise<unknown> {
   const large = () => tooLarge(`body: more than ${limit} bytes`, "body");
   if (Number(incoming.headers["content-length"] ?? 0) > limit) throw large();
-  // A client that left before does not report it again.
+  // If the client has gone already, no event follows.
   if (incoming.destroyed) throw invalid("body", "body: broken off");
   const chunks: Buffer[] = [];
   let size = 0;
@@ -343,7 +344,7 @@ async function send(
   if (answer.body?.kind !== "bytes") begin();
   if (answer.body?.kind === "json") {
     const { text } = answer.body;
-    // A short text is sent in one piece with the headers. A long one would cost twice as much as text.
+    // A short text is sent in one piece with the headers. A long one costs twice as much as text than as bytes.
     const bytes = text.length < LONG_TEXT ? text : Buffer.from(text);
     sent.bytes = Buffer.byteLength(bytes);
     if (lingers) response.write(bytes);
@@ -385,8 +386,8 @@ async function* readable(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint
 }
 
 /**
- * Resolves once the system has taken the chunk, because its memory may be reused then. An answer that waits for earlier
- * ones of its connection is not told itself that the connection has ended, so this listens to the socket.
+ * Resolves once the system has taken the chunk, because its memory may be reused then. It listens to the socket: a
+ * response that waits for earlier ones of its connection gets no event when the connection ends.
  */
 function written(socket: Socket, response: ServerResponse, chunk: Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {

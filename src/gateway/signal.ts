@@ -1,13 +1,13 @@
-/** Wakes callers that wait for news of a workspace, and ends all waiting when the gateway closes. */
+/** Wakes waiters for news of a workspace, and ends all waiting when the gateway closes. */
 import type { Clock } from "../lib/runtime.ts";
 
 export interface Signal {
   readonly ended: boolean;
-  /** Wakes all callers that wait for news of these workspaces. */
+  /** Wakes all waiters for news of these workspaces. */
   fire(workspaces: Iterable<string>): void;
-  /** Wakes all callers that wait. */
+  /** Wakes all waiters. */
   fireAll(): void;
-  /** Wakes all callers for the last time. */
+  /** Wakes all waiters for the last time. */
   end(): void;
   /**
    * Waits until there is news of the workspace, at most `milliseconds`. Events before the call do not count. `waker`

@@ -97,7 +97,7 @@ export function createSortedLists(limits: SortLimits = { rows: ROWS_MAX, keyByte
       const built: Promise<Float64Array> = last
         .then(async () => {
           const rows = await sortRows(start, iterator, limits);
-          // After a rollback there is no commit left that this read could wait for.
+          // After a rollback there is no commit left for which this read could wait.
           if (age !== begunAt) throw new Error("Changes were undone while the list was read.");
           kept.set(key, rows);
           return rows;

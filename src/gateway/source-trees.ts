@@ -51,7 +51,7 @@ export async function readTree(
       for (const node of nodes) see(node);
       const last = nodes.at(-1);
       if (last !== undefined && nodes.length === SLICE) unread.push({ ...next, after: last.name });
-      // Nodes that were moved away since count as well. Twice as many as the limit cannot be a mere leftover of moves.
+      // Nodes that were moved away meanwhile count as well, so only twice the limit is refused here.
       if (found.size > 2 * limit) throw tooMany();
       read += nodes.length;
       if (read < SLICE || unread.length === 0) continue;
@@ -91,7 +91,7 @@ function changedSince(store: Store, position: number): ReadonlySet<string> {
   return new Set(changed.all(position));
 }
 
-/** Returns the nodes that are below the root by now. Nodes below a folder that went away are left out. */
+/** Returns the nodes that are below the root now. Nodes below a folder that was moved away or deleted are left out. */
 function reached(found: ReadonlyMap<string, SourceNode>, root: string): readonly SourceNode[] {
   const children = new Map<string, SourceNode[]>();
   for (const node of found.values()) {

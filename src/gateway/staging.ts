@@ -80,7 +80,7 @@ export async function stageUpload(
   const discard = async () => {
     if (content?.blob === undefined) return;
     if (!kept) await context.blobs.remove(content.blob);
-    // By now a row refers to the blob, or it is gone.
+    // By now a row refers to the blob, or the blob is removed.
     context.staged.delete(content.blob);
   };
   try {
@@ -90,7 +90,7 @@ export async function stageUpload(
         ({ metadata, bytes: metadataBytes } = await readMetadata(part, context.options.maxJsonBytes));
       } else if (part.name === "file") {
         if (content !== undefined) throw invalid("file", "file: came twice");
-        // Only a known key tells an upload from one that was carried out before.
+        // Without metadata the key is not known. The upload may have been carried out before, so it is not judged.
         const judge = metadata === undefined ? () => {} : earlyQuota(context, destination, metadata);
         judge(Number(headers["content-length"] ?? 0) - metadataBytes - FRAMING_BYTES);
         content = await receive(context, part, judge);

@@ -87,13 +87,13 @@ export interface RunningGateway {
   issueToken(options?: TokenOptions): Promise<string>;
   /** Changes lag, latency and failures while the gateway runs. */
   setOptions(options: Partial<GatewayOptions>): void;
-  /** Ends within 5 s, open connections included, and frees the folder. */
+  /** Ends the gateway and its open connections within 5 s, and frees the folder. */
   close(): Promise<void>;
 }
 
 /**
- * Throws when the folder is already served or from a newer program, when the port is taken, or when a quota names no
- * workspace.
+ * Rejects with an Error if the folder is served already or was written by a newer program, or if the port is taken
+ * (EADDRINUSE); with a ProblemError (400) if a quota names an unknown workspace.
  */
 export async function startGateway(options: StartGatewayOptions): Promise<RunningGateway> {
   const {
@@ -170,7 +170,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       issuer = baseUrl;
       return createSignIn({ store, clock: systemClock, issuer, log, outside, workspacesOf: gateway.workspacesOf });
     };
-    // Another language than ours has no sign-in of people.
+    // The language of a bare gateway has no sign-in of people.
     const server = await startServer({
       ...{ gateway: served, clock: systemClock, host, names, port, log },
       ...(socketPath === undefined ? {} : { socketPath, owner: ownerCalls(gateway.retention) }),
@@ -217,13 +217,13 @@ async function tidy(gateway: Gateway, log: Logger): Promise<void> {
     const collected = await gateway.collectBlobs();
     if (collected > 0) log.info({ collected }, "removed blobs of unfinished uploads");
   } catch (error) {
-    log.error({ err: error }, "what is not needed any more could not be removed");
+    log.error({ err: error }, "unused blobs, expired keys or sign-ins could not be removed");
   }
 }
 
 /**
- * Issues a token of the gateway with this data folder, running or not. Throws when there is no gateway, or no such
- * workspace.
+ * Issues a token of the gateway with this data folder, running or not. Rejects with an Error if the folder has no
+ * gateway's data, or if there is no such workspace.
  */
 export async function issueToken(dataDir: string, options: TokenOptions = {}): Promise<string> {
   const { workspace, scopes = SCOPES, ttlSeconds = 3600 } = options;
@@ -286,7 +286,7 @@ export function revokeAll(dataDir: string): void {
   }
 }
 
-/** Returns the workspaces of a gateway, running or not, the first made first. */
+/** Returns the workspaces of a gateway, running or not, in the order of their creation. */
 export function workspacesIn(dataDir: string): { readonly id: string; readonly name: string }[] {
   const database = openSqlite(databasePath(dataDir), { readonly: true });
   try {

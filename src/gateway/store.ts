@@ -105,7 +105,7 @@ export function createStore(database: Connection, turn?: (callback: () => void) 
     failed?.reject(error);
   }
 
-  /** Returns the error, if any; all waiting flows have got it. */
+  /** Returns the error, if any; the promise of every waiting flow has rejected with it. */
   function end(): { readonly error: unknown } | undefined {
     if (group === undefined) return undefined;
     const done = group;

@@ -1,8 +1,8 @@
 /**
- * The token of `wsfs start`, in a file of the data folder, which its mount and programs of the person read. The token
- * is valid for hours. The gateway that serves the folder writes another one well before its end, or once it was
- * revoked. The token belongs to the account that start made while this account is an owner of the workspace, otherwise
- * to no account: the person who has the folder is an owner.
+ * The token of `wsfs start`, in a file of the data folder. The mount and the programs of the person read it. The token
+ * is valid for hours. The gateway that serves the folder writes another one well before it expires, or once it was
+ * revoked. The token belongs to the account that start made while this account is an owner of the workspace. Otherwise
+ * it has no account: the person who has the folder is an owner.
  */
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -54,7 +54,7 @@ export interface TokenFileNeeds {
   issue(claims: TokenClaims): string;
 }
 
-/** The answered function checks the file, and writes a new token when the held one is not valid for long enough. */
+/** The returned function checks the file, and writes a new token when the held one is not valid for long enough. */
 export function tokenFileKeeper({ dataDir, accounts, log, read, issue }: TokenFileNeeds): () => void {
   const file = tokenPath(dataDir);
   let told: string | undefined;

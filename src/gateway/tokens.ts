@@ -36,7 +36,7 @@ export interface Caller {
   readonly until: number;
 }
 
-/** Returns when a token expires if its lifetime is limited, whatever the token says itself (0: no limit). */
+/** Returns the expiry, in milliseconds since the epoch. `lifeSeconds`: a further limit of the lifetime; 0: none. */
 export function goodUntil({ issued, until, apiKey }: Pick<Caller, "issued" | "until" | "apiKey">, lifeSeconds: number) {
   return lifeSeconds > 0 && apiKey === undefined ? Math.min(until, issued + lifeSeconds * 1000) : until;
 }

@@ -8,7 +8,7 @@ import { createServer, type Socket } from "node:net";
 import { socketAddress } from "../lib/socket-address.ts";
 
 export interface UnixListener {
-  /** True if a connection came by the socket: then it is one of the owner. */
+  /** True if a connection came by the socket: then it is the owner's. */
   has(socket: Socket): boolean;
   /** Accepts no more connections; resolves when those of the socket are gone. */
   close(): Promise<void>;

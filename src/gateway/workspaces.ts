@@ -64,9 +64,9 @@ function insertWorkspace(context: Context, name: string, id: string, by: Author 
 }
 
 /**
- * Names belong to the gateway, not to an account: a caller who may make workspaces learns that a name is taken, and
- * nothing else about that workspace. The role is stored first, in its own store. So whenever the gateway dies, there is
- * no workspace without an owner, and at most a role in a workspace that was never created.
+ * Names belong to the gateway, not to an account: a caller that may make workspaces learns that a name is taken, and
+ * nothing else about that workspace. The role is stored first, in its own store. So whenever the gateway dies, no
+ * workspace is without an owner; at most there is a role in a workspace that was never created.
  */
 export function createWorkspace(context: Context, { caller, json }: Call<"createWorkspace">): GatewayAnswer {
   if (json === undefined) throw invalid("body", "body: expected a JSON object (content-type application/json)");

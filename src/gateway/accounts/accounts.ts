@@ -39,7 +39,7 @@ export interface Accounts {
   remove(id: string): boolean;
   /** Also ends its logins. Throws an AccountError when the password is too short. */
   setPassword(id: string, password: string): Promise<void>;
-  /** The account, if the password is right. Takes as long when there is no such account. */
+  /** The account, if the password is right. Takes the same time when there is no such account. */
   checkPassword(name: string, password: string): Promise<Account | undefined>;
   /**
    * The account of an outside identity. `name` is the provider's name for the person. A new identity gets the account
@@ -57,7 +57,7 @@ export interface Accounts {
   setRole(account: string, workspace: string, role: Role): void;
   /** False: it had no role. */
   removeRole(account: string, workspace: string): boolean;
-  /** Ordered by the account's name. Undefined: no limit to an account or a workspace. */
+  /** Ordered by the account's name, then by the workspace's id. A field that is undefined does not limit the list. */
   memberships(of: { readonly account?: string | undefined; readonly workspace?: string | undefined }): Membership[];
 }
 

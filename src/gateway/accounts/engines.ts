@@ -1,6 +1,6 @@
 /**
- * The engines that the gateway's owner has registered. An engine never changes: what is known of an id stays true.
- * Other processes may add and remove engines at any time.
+ * The engines that the gateway's owner has registered. An engine never changes, so it can be cached by its id. Other
+ * processes may add and remove engines at any time.
  */
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
@@ -35,7 +35,7 @@ export interface Engines {
   remove(id: string): boolean;
 }
 
-/** The owner asked for something impossible. The message is one line for a person. */
+/** The owner's request cannot be fulfilled. The message is one line for a person. */
 export class EngineError extends Error {
   override readonly name = "EngineError";
 }

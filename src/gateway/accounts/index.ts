@@ -45,12 +45,16 @@ export const passwordPath = (dataFolder: string) => path.join(dataFolder, "passw
 /** The same file until the account exists. */
 export const newPasswordPath = (dataFolder: string) => `${passwordPath(dataFolder)}.new`;
 
-/** Opens the accounts of a data folder; makes them when missing. Throws when a newer program has written them. */
+/**
+ * Opens the accounts of a data folder; makes them when missing. Throws an Error if a newer program has written them.
+ */
 export function openAccounts(dataFolder: string, clock: StoreClock): AccountStore {
   return storeOf(openAccountsDatabase(accountsPath(dataFolder)), clock, COST, dataFolder);
 }
 
-/** Accounts that live as long as the connection or the process. Their hashes are on no disk, and cost next to nothing. */
+/**
+ * Accounts that live as long as the connection or the process. Their hashes are on no disk, and cost next to nothing.
+ */
 export function accountsInMemory(clock: StoreClock, database = openSqlite(":memory:")): AccountStore {
   migrateAccounts(database);
   return storeOf(database, clock, LEAST_COST);

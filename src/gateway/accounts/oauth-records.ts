@@ -1,6 +1,6 @@
 /**
- * The memory of the OAuth server: device codes, logins (its "grants"), refresh tokens. Secrets that clients prove
- * themselves with are stored only as their SHA-256, so that a copy of the file gives no access. Device codes are the
+ * The memory of the OAuth server: device codes, logins (its "grants"), refresh tokens. Secrets by which clients prove
+ * their identity are stored only as their SHA-256, so that a copy of the file gives no access. Device codes are the
  * exception: they live ten minutes and are looked up by the code that a person types. A login is everything that one
  * sign-in gave: its refresh tokens and, by a claim in them, its access tokens.
  */
@@ -17,16 +17,16 @@ export interface OauthRecords {
   /** `expiresIn` in seconds. */
   upsert(kind: string, id: string, payload: Readonly<Record<string, unknown>>, expiresIn: number | undefined): void;
   find(kind: string, id: string): OauthRecord | undefined;
-  /** Undefined also when it has expired. `find` leaves the check of that to the OAuth server. */
+  /** Like `find`, but undefined for an expired record. `find` leaves that check to the OAuth server. */
   findCurrent(kind: string, id: string): OauthRecord | undefined;
   findByUserCode(kind: string, userCode: string): OauthRecord | undefined;
   findByUid(kind: string, uid: string): OauthRecord | undefined;
   /** False: it was used up before. */
   consume(kind: string, id: string): boolean;
-  /** Marks it as not used up after all. */
+  /** Marks it as unused again. */
   unconsume(kind: string, id: string): void;
   destroy(kind: string, id: string): void;
-  /** Ends a login: nothing that it gave is valid any more. */
+  /** Ends a login: none of its tokens is valid any more. */
   endLogin(login: string): void;
   /** Ends all logins of an account, and its visits to the sign-in pages. */
   endLogins(account: string): void;

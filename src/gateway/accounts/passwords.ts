@@ -12,7 +12,7 @@ export interface PasswordCost {
 
 /** OWASP's recommendation of 2025: 64 MiB of memory for each guess. */
 export const COST: PasswordCost = { N: 2 ** 16, r: 8, p: 2 };
-/** For hashes that are never stored: nobody can steal them to guess at. */
+/** For hashes that are never stored, and so cannot be stolen. */
 export const LEAST_COST: PasswordCost = { N: 2 ** 4, r: 8, p: 1 };
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
@@ -54,7 +54,7 @@ const storedForm = ({ N, r, p }: PasswordCost, salt: Buffer, hash: Buffer) =>
 const nobodys = (cost: PasswordCost) => storedForm(cost, Buffer.alloc(SALT_BYTES), Buffer.alloc(HASH_BYTES));
 
 function derive(password: string, salt: Buffer, bytes: number, cost: PasswordCost) {
-  // Keyboards may send the same letters composed or not (RFC 8265), so they are normalized.
+  // Keyboards may send the same letters composed or decomposed (RFC 8265), so the password is normalized.
   const text = password.normalize("NFC");
   const options: ScryptOptions = { ...cost, maxmem: 2 * 128 * cost.N * cost.r };
   return new Promise<Buffer>((resolve, reject) => {

@@ -24,13 +24,13 @@ export interface Jwk {
 }
 
 export interface SigningKeys {
-  /** The newest comes first. One is made when there is none. They contain the private parts. */
+  /** The keys with their private parts, the newest first. Makes a key if there is none. */
   all(): Jwk[];
   /** Undefined: not a key of ours, or one that has ended. */
   publicKey(kid: string, algorithm: string): KeyObject | undefined;
   /** If the last key is older than a month, a new one signs from now on. `lifeMs`: how long a token may live. */
   rotate(lifeMs: number): void;
-  /** Ends all keys: nothing that they signed is valid any more. */
+  /** Ends all keys: no token that they signed is valid any more. */
   replaceAll(): void;
 }
 
@@ -55,7 +55,7 @@ export function createSigningKeys(database: Connection, clock: { wallClock(): nu
   const retire = database.prepare("UPDATE signing_key SET retired_at = ? WHERE retired_at IS NULL");
   const forget = database.prepare("DELETE FROM signing_key WHERE retired_at < ?");
   const forgetAll = database.prepare("DELETE FROM signing_key");
-  /** Key objects of keys in the table. The table is asked first. */
+  /** Key objects, by the id of the key. The table is asked first, because another process may have removed the key. */
   const made = new Map<string, KeyObject>();
 
   function make(): void {

@@ -33,6 +33,7 @@ export interface BackupOptions {
   readonly clock: Pick<Clock, "wallClock" | "step">;
 }
 
+/** Rejects with an Error if another backup into the folder is under way, or if the copy is incomplete. */
 export async function makeBackup({ dataDir, folder, isThorough, clock }: BackupOptions): Promise<BackupReport> {
   claimFolder(folder, BACKUPS);
   const lock = lockWhole(path.join(folder, "lock.db"));

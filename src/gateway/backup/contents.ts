@@ -13,6 +13,7 @@ export interface StoredContent {
   readonly version: string;
 }
 
+/** Yields contents that a version has. */
 export function* contentsOf(database: Connection): Generator<StoredContent> {
   const page = database.prepare<[number], StoredContent>(
     `SELECT k.id, k.blob, v.size, v.hash, v.id AS version FROM content k

@@ -26,13 +26,13 @@ export type Manifest = z.infer<typeof manifest>;
 
 export const manifestPath = (backup: string) => path.join(backup, "backup.json");
 
-/** Undefined: it is not a complete backup. */
+/** Undefined: it is not a complete backup. Rejects with an Error if `backup.json` is damaged. */
 export async function readManifest(backup: string): Promise<Manifest | undefined> {
   try {
     return manifest.parse(JSON.parse(await readFile(manifestPath(backup), "utf8")));
   } catch (error) {
     if (hasCode(error, "ENOENT", "ENOTDIR")) return undefined;
-    throw new Error(`${manifestPath(backup)} is not what a backup has there`, { cause: error });
+    throw new Error(`${manifestPath(backup)} is not the description of a backup`, { cause: error });
   }
 }
 

@@ -29,6 +29,9 @@ export interface RestoreOptions {
   readonly clock: Pick<Clock, "step">;
 }
 
+/**
+ * Rejects with an Error if there is no complete backup, if the data folder is not empty, or if the copy is incomplete.
+ */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const { from, dataDir, claim, isThorough, clock } = options;
   const isOne = (await readManifest(from)) !== undefined;

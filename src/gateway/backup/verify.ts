@@ -16,7 +16,7 @@ export interface Verified {
   readonly bytes: number;
 }
 
-/** Throws when something is missing or wrong. */
+/** Rejects with an Error if the store is damaged, or if a content is missing or wrong: it names the version. */
 export async function verifyCopy(folder: string, isThorough: boolean): Promise<Verified> {
   const database = openSqlite(databasePath(folder), { readonly: true, fileMustExist: true });
   try {

@@ -28,9 +28,9 @@ export interface EngineQueue {
   recover(): Promise<void>;
   /** `baseUrl`: the address at which engines reach the gateway. */
   begin(baseUrl: string): void;
-  /** There may be an execution to run. */
+  /** Looks soon for waiting executions. */
   look(): void;
-  /** Resolves when it has ended; at once if it does not run. */
+  /** Resolves when the execution has ended; at once if it does not run. */
   cancel(execution: string, ending: Ending): Promise<void>;
   /** Removes the rows and logs of executions that ended long ago. */
   forget(): Promise<void>;

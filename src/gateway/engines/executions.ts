@@ -37,8 +37,8 @@ interface Wanted {
 }
 
 /**
- * The engine as it is installed in the workspace, and its input as JSON. Throws a ProblemError when the engine is
- * missing or not installed, or does not accept the input.
+ * Returns the engine, its installation in the workspace, and the input as JSON. Throws a ProblemError: 404 if there is
+ * no such engine, 409 if it is not installed, 400 or 413 if it does not accept the input.
  */
 export function requiredInstallation(context: Context, workspace: string, nameOrId: string, given: unknown) {
   const engine = requiredEngine(context, nameOrId);
@@ -102,7 +102,7 @@ export function listExecutions(context: Context, call: Call<"listExecutions">): 
   const { store } = context;
   const { state = null, engine = null, orderBy = "-createdAt", ...query } = call.query;
   const { id: workspace } = callWorkspace(context, call.caller, query.workspace);
-  // Their number is limited. Times grow with the numbers.
+  // All rows are read: the number of executions is limited. `number` stands for createdAt, because both grow together.
   const items = (asOf: number) =>
     store
       .prepare<Listed>(
@@ -168,7 +168,7 @@ export interface TriggeredExecution extends Wanted {
   /** Milliseconds since the epoch. */
   readonly scheduledFor?: number;
   /**
-   * Unique for the trigger and its occasion. With the same key there is only the first execution, also after a restart.
+   * Unique for the trigger and its occasion. A key makes only one execution, also after a restart.
    */
   readonly key: string;
 }

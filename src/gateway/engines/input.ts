@@ -1,10 +1,10 @@
 /**
- * The input of an engine: checked against a JSON Schema (2020-12) by ajv. `format` is only a remark, as in that
+ * The input of an engine: checked against a JSON Schema (2020-12) by ajv. `format` is only an annotation, as in that
  * dialect.
  *
- * Some patterns take practically forever on an input that was made for it, and the gateway has one thread. So each
- * check has a time limit, which V8 also keeps within a regular expression; a check that takes longer is a refusal. The
- * schema itself comes from the owner, so it is compiled without a limit.
+ * A malicious input can make some patterns take practically forever, and the gateway has one thread. So each check has
+ * a time limit, which V8 also keeps within a regular expression; a check that takes longer is a refusal. The schema
+ * itself comes from the owner, so it is compiled without a limit.
  */
 import { createContext, runInContext } from "node:vm";
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
@@ -56,7 +56,7 @@ export function checkSchema(schema: Readonly<Record<string, unknown>>): void {
   }
 }
 
-/** Returns the input as JSON. Throws a 400 or 413 that names what is wrong with it. */
+/** Returns the input as JSON. Throws a ProblemError that names the fault: 413 if it is too large, else 400. */
 export function checkedInput(engine: Pick<EngineEntry, "id" | "inputSchema">, input: unknown): string {
   const text = JSON.stringify(input ?? null);
   if (Buffer.byteLength(text) > INPUT_BYTES_MAX) {

@@ -30,7 +30,7 @@ export function getEngine(context: Context, call: Call<"getEngine">): GatewayAns
   return jsonAnswer(200, shownEngine(engine));
 }
 
-/** Leaves out the command: it is the business of the owner. */
+/** Leaves out the command, which only the owner of the gateway may know. */
 function shownEngine({ command: _, scopes, createdAt, ...rest }: EngineEntry): Engine {
   return { ...rest, scopes: [...scopes], inputSchema: rest.inputSchema, createdAt: new Date(createdAt).toISOString() };
 }
@@ -102,7 +102,7 @@ export function createInstallation(context: Context, call: Call<"createInstallat
         .run(id, workspace.id, engine.id, engine.name, folder, change.time, change.by);
       return { status: 201, value: shown(installationSeen(context, caller, id)) };
     };
-    // A caller who may install sees the answer, even without the right to read files.
+    // A caller that may install sees the answer, even without the right to read files.
     return once(context, caller, request, effect, (value) => value);
   });
 }

@@ -1,4 +1,4 @@
-/** Lines of the output of a program, in whatever pieces it comes. Pure: no files, no time. */
+/** Cuts the output of a program into lines, whatever pieces it comes in. Pure: no files, no time. */
 
 /** A longer line is cut into pieces of at most this many bytes. No cut lies within a character. */
 export const LINE_MAX_BYTES = 16 * 1024;
@@ -13,7 +13,7 @@ export interface LineCutter {
    * change.
    */
   push(bytes: Uint8Array): Uint8Array[];
-  /** Returns the line that has no end. */
+  /** Returns the last line, if it has no end. */
   rest(): Uint8Array[];
 }
 
@@ -49,8 +49,8 @@ function joined(before: Uint8Array, bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * Adds the pieces of a line. With `spare` the line goes on: then all pieces but the last are added. The last piece is
- * answered, together with a byte that may be part of the end of the line.
+ * Adds the pieces of a line. `spare` 1: the line goes on, so its last piece is not added but returned, together with a
+ * byte that may be part of the end of the line.
  */
 function pieces(line: Uint8Array, maxBytes: number, spare: 0 | 1, into: Uint8Array[]): Uint8Array {
   let rest = line;

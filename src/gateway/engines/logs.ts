@@ -34,8 +34,7 @@ export interface Logs {
   lines(execution: string, after: number, limit: number): Promise<LogLine[]>;
   count(execution: string): Promise<number>;
   /**
-   * Returns how much output the engine has made, kept or not. For a log of an earlier gateway process, returns how much
-   * was kept.
+   * Returns the bytes of the engine's output, kept or not; for a log of an earlier gateway process only the kept ones.
    */
   bytes(execution: string): number;
   /** Fires with the id of the execution when lines were added or the log was closed. */
@@ -53,7 +52,7 @@ export interface LogNeeds {
 export function openLogs({ folder, clock }: LogNeeds): Logs {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const news = createSignal();
-  /** Size of the output of open logs, and of logs that were full. */
+  /** Bytes of output of open logs, and of logs that were full. */
   const said = new Map<string, number>();
   const filesOf = (execution: string): LogFiles => ({
     log: path.join(folder, `${execution}.log`),

@@ -1,7 +1,7 @@
 /**
- * The processes of executions, found in /proc. One kind has WSFS_EXECUTION=ID in its environment, and is found wherever
- * it went: a process may change its parent, group and session. The other kind belongs to the session of the main
- * program, because sudo and `env -i` take the variable away. This module does not know how an execution is started.
+ * Finds the processes of executions in /proc, by either of two marks. The first is WSFS_EXECUTION=ID in the
+ * environment: it stays when a process changes its parent, group or session. The second is the session of the main
+ * program: it stays when sudo or `env -i` removes the variable. This module does not know how an execution is started.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { type ElapsedTime, minus } from "../../lib/clocks.ts";
@@ -21,7 +21,7 @@ const POLL_MS = 50;
 /** A process that SIGKILL does not end waits for a device for good: a network file system, or a broken disk. */
 const UNKILLABLE_MS = 10_000;
 
-/** The processes that are meant. */
+/** Tells the processes to act on from all others. */
 export interface Ours {
   isExecution(id: string): boolean;
   /**
@@ -34,7 +34,7 @@ export interface Ours {
 /** True if the process existed and could be acted on. */
 type Act = (pid: number) => boolean;
 
-/** Applies the act to each of the processes and returns which there were. Waits while no file can be opened. */
+/** Applies the act to each process of ours. Returns those it could act on. Waits while no file can be opened. */
 async function look(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
   for (;;) {
     try {
@@ -122,14 +122,14 @@ export interface Ended {
   readonly left: readonly number[];
 }
 
-/** Sends SIGTERM, and SIGKILL at `killAt`. Undefined: never. Ends as soon as no process is left. */
+/** Sends SIGTERM, and SIGKILL at `killAt` (undefined: not yet). Resolves as soon as no process is left. */
 export async function endProcesses(clock: Clock, ours: Ours, killAt: () => ElapsedTime | undefined): Promise<Ended> {
   const isOver = () => {
     const at = killAt();
     return at !== undefined && clock.elapsed() >= at;
   };
-  // A stopped process receives the signal when it continues. Processes begun later belong to the work of ending, and
-  // are not told.
+  // A stopped process receives the signal when it continues. Processes begun later get no SIGTERM: they may be the
+  // clean-up of those that got it.
   let pids = isOver() ? [] : await lookWell(clock, ours, (pid) => signal(pid, "SIGTERM") && signal(pid, "SIGCONT"));
   const found = pids.length;
   while (pids.length > 0 && !isOver()) {

@@ -3,8 +3,8 @@
  * everything it began. An execution is over once its program has ended. Processes it leaves running are told to end,
  * and killed after the grace. This module knows no SQL and no HTTP.
  *
- * The folder exists from before the program begins until none of its processes is left. By the folders, the next
- * gateway after one that died knows whose processes to look for.
+ * The folder exists from before the program begins until none of its processes is left. If the gateway dies, the next
+ * one learns from the folders which executions may have left processes.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import {

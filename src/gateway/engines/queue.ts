@@ -2,8 +2,8 @@
  * Runs the waiting executions: a limited number at a time, those of one workspace in the order in which they were
  * requested, and workspaces in turn. Waiting executions exist only in the store.
  *
- * Invariant: a program starts only once it is committed that its execution is running, and that state changes to a
- * final one only once none of its processes is left. So an execution left by a gateway that died is running in the
+ * Invariant: a program starts only after the commit of the state `running` of its execution. The state becomes final
+ * only after the last of its processes has ended. So an execution left by a gateway that died is `running` in the
  * store: either it did not start, or its processes are known by its id. It is never started again.
  */
 import type { Logger } from "../../lib/log.ts";
@@ -26,15 +26,15 @@ const KEPT_MS = 30 * DAY_MS;
 const KEPT_COUNT = 1000;
 const FORGET_BATCH = 100;
 /**
- * The token of an execution outlives its time limit by this. The end of the execution ends the token, and a machine may
- * sleep meanwhile.
+ * The token of an execution expires this long after its time limit, because a machine may sleep meanwhile. The end of
+ * the execution ends the token earlier.
  */
 const TOKEN_SPARE_SECONDS = (30 * DAY_MS) / 1000;
 
 interface Running {
   done: Promise<void>;
   engine?: RunningEngine;
-  /** The end that the execution is to have, whatever its exit code. */
+  /** The end of the execution, whatever its exit code will be. */
   ending?: Ending & { readonly state: "cancelled" | "interrupted" };
 }
 
@@ -89,7 +89,7 @@ export function createQueue(
     }
   }
 
-  /** Returns what has changed since the request and prevents the execution. */
+  /** Returns the reason why the execution cannot run any more, if something has changed since the request. */
   function hindrance({ engine, engineName, workspace, account }: ExecutionRow): string | undefined {
     if (context.registered.find(engine) === undefined) return `There is no engine ${engineName} any more.`;
     if (findInstallation(store, workspace, engine) === undefined) {
@@ -121,7 +121,7 @@ export function createQueue(
   function look(): void {
     if (isLooking || isClosing) return;
     isLooking = true;
-    // Within a change of the store, the change is not done yet.
+    // Not at once: the caller may be within a transaction.
     clock.soon(fill);
   }
 
@@ -187,7 +187,7 @@ export function createQueue(
   }
 
   /**
-   * Tries until the result is stored or the gateway closes. In that case its next start marks the execution as
+   * Tries until the result is stored or the gateway closes. If it closes first, its next start marks the execution as
    * interrupted.
    */
   async function finish(row: ExecutionRow, end: RunEnd, ending: Running["ending"]): Promise<void> {
@@ -228,7 +228,7 @@ export function createQueue(
       .all(clock.wallClock() - KEPT_MS);
   }
 
-  /** The row is removed last: as long as it exists, its log is known. */
+  /** The row is removed last: a log without a row would stay for ever. */
   async function forgetAll(some: () => readonly string[]): Promise<void> {
     try {
       for (let ids = some(); ids.length > 0 && !isClosing; ids = some()) {

@@ -69,8 +69,8 @@ async function* events(
   const { clock, store, news, options } = context;
   const logs = context.engines?.logs;
   /**
-   * Waits for lines and the end of the execution; also for the end of the gateway, and for changes of what the caller
-   * may see.
+   * Waits for lines and the end of the execution; also for the end of the gateway, and for changes of the caller's
+   * rights.
    */
   const wait = async (milliseconds: number) => {
     const wakes: (() => void)[] = [];

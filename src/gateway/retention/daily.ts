@@ -1,4 +1,4 @@
-/** Applies the policies by itself, once a day. It checks every hour, and at the start, whether a day has passed. */
+/** Applies the retention policies once a day. It checks every hour, and at the start, whether a day has passed. */
 import type { Logger } from "../../lib/log.ts";
 import { type Clock, every, type Timer } from "../../lib/runtime.ts";
 import { HOUR_MS } from "../../lib/time.ts";
@@ -19,7 +19,7 @@ export function pruneDaily(
     } catch (error) {
       // The gateway ends, and the prune with it.
       if (isOver) return;
-      log.error({ err: error }, "the policies of retention could not be applied; tried again in an hour");
+      log.error({ err: error }, "the retention policies could not be applied; the next try is in an hour");
     }
   }
   clock.soon(() => void look());
@@ -33,6 +33,6 @@ export function pruneDaily(
 }
 
 function tell({ workspaces, orphans }: PruneReport, log: Logger): void {
-  for (const pruned of workspaces) log.info(pruned, "applied the policy of retention");
+  for (const pruned of workspaces) log.info(pruned, "applied the retention policy");
   if (orphans > 0) log.info({ orphans }, "removed blobs that nothing refers to");
 }

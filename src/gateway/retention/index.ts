@@ -13,7 +13,7 @@ import { type Pruned, type PruneNeeds, prune } from "./prune.ts";
 export type { PolicyWords } from "./policy.ts";
 export type { Pruned, PruneNeeds } from "./prune.ts";
 
-/** Stands in a version instead of the number of its content row. */
+/** A version whose content was removed has this instead of the number of a content row. */
 export const THINNED_CONTENT = 0;
 
 export interface WorkspacePolicy extends PolicyWords {
@@ -33,14 +33,26 @@ export interface PruneReport {
 }
 
 export interface Retention {
-  /** Returns the policies by name of workspace: of one workspace, given by name or id, or of all. */
+  /**
+   * Returns the policies, ordered by name of workspace: of one workspace, given by name or id, or of all. Throws a
+   * ProblemError (404) if there is no such workspace.
+   */
   policies(workspace?: string): readonly WorkspacePolicy[];
-  /** Fields that are not given stay. The policy is applied a day later, or at a requested prune. */
+  /**
+   * Fields that are not given stay. The policy is applied a day later, or at a requested prune. Throws a ProblemError:
+   * 404 if there is no such workspace, 400 if a field is no policy.
+   */
   setPolicy(workspace: string, change: PolicyChange): WorkspacePolicy;
+  /**
+   * Applies the policy of a workspace, given by name or id, or of all. `isDry`: only counts. Rejects with a
+   * ProblemError: 404 if there is no such workspace, 503 if the gateway closes meanwhile.
+   */
   prune(options?: { readonly workspace?: string | undefined; readonly isDry?: boolean }): Promise<PruneReport>;
   /** Applies the policies that were not applied for a day. */
   pruneDue(): Promise<PruneReport>;
-  /** Resolves when no prune runs any more: a running prune ends where it is, and the next one goes on. */
+  /**
+   * Resolves when no prune runs any more. A running prune ends after its slice; a later prune goes on with the rest.
+   */
   close(): Promise<void>;
 }
 
@@ -82,7 +94,8 @@ export function createRetention(context: PruneNeeds): Retention {
   }
 
   function goOn(): void {
-    if (isClosed) throw new ProblemError(503, "The gateway ends: what was thinned so far is, the next prune goes on.");
+    if (isClosed)
+      throw new ProblemError(503, "The gateway ends. The prune was not finished; the next one goes on with the rest.");
   }
 
   function setPrunedAt(id: string): void {
@@ -154,5 +167,5 @@ export function isRestorable(store: Store, node: string): boolean {
 /** Within a transaction: throws a 410 when the policy has removed a deleted node. */
 export function requireRestorable(store: Store, node: string): void {
   if (!isRestorable(store, node))
-    throw thinned("The node was deleted too long ago: the workspace's policy of retention has given it up.");
+    throw thinned("The node was deleted too long ago: the workspace's retention policy has removed it for good.");
 }

@@ -8,7 +8,7 @@ import { openDiskBlobs } from "../disk-blobs.ts";
 import { createStore, openDatabase } from "../store.ts";
 import { createRetention, type Retention } from "./index.ts";
 
-/** Throws when a gateway has the folder. */
+/** Rejects with an Error if a gateway serves the folder. */
 export async function withOwnStore<T>(dataDir: string, work: (retention: Retention) => Promise<T>): Promise<T> {
   const lock = lockDataFolder(dataDir);
   const hold = checkHold(dataDir);

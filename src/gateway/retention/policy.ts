@@ -4,7 +4,8 @@
  * every moment ("all"), or at each full hour, midnight, Monday, first of a month or of a year, in UTC. A content stays
  * when any step keeps it.
  *
- * The moments of a coarse step do not depend on the other steps: no earlier prune takes what it will keep in a year.
+ * The moments of a coarse step do not depend on the other steps. So no earlier prune removes a content that the step
+ * will keep in a year.
  */
 import { z } from "zod";
 import { DAY_MS, HOUR_MS } from "../../lib/time.ts";
@@ -95,7 +96,10 @@ function ageWords(age: number): string {
   return age % DAY_MS === 0 ? `${age / DAY_MS}d` : `${age / HOUR_MS}h`;
 }
 
-/** True if a content is kept that a file had from `from` on, and no more at `until`. */
+/**
+ * True if the policy keeps a content that a file had from `from` until just before `until`, in milliseconds since the
+ * epoch.
+ */
 export function isKept({ steps }: Policy, from: number, until: number, now: number): boolean {
   return steps.some(({ every, age }) => {
     const latest = LATEST[every](until - 1);

@@ -18,7 +18,7 @@ import { isKept, isToBePurged, type Policy } from "./policy.ts";
 
 export type PruneNeeds = Pick<Context, "store" | "blobs" | "clock" | "staged" | "copying">;
 
-/** The counts of removed things, or in a dry run of those that would be removed. */
+/** The numbers of things that were removed, or in a dry run would be. */
 export interface Pruned {
   /** Versions whose content cannot be read any more. */
   versions: number;
@@ -26,7 +26,7 @@ export interface Pruned {
   nodes: number;
   /** Size of contents that no version uses any more. */
   bytes: number;
-  /** Files of the blob store that held them; small contents are rows. */
+  /** Files of the blob store that held those contents; small contents are rows. */
   blobs: number;
 }
 
@@ -34,7 +34,7 @@ export interface Pruned {
 const SLICE_MS = 5;
 /** Maximum number of pages in a slice. */
 const SLICE_PAGES = 100;
-/** Nodes, or versions of a node, looked at in one go. */
+/** The number of nodes, or of versions of a node, in one page. */
 const PAGE = 50;
 
 interface PastVersion {
@@ -43,7 +43,7 @@ interface PastVersion {
   readonly size: number;
 }
 
-/** The findings of one go. */
+/** The findings of one page. */
 interface Found {
   /** A node whose purge begins here. */
   readonly purged: string | undefined;
@@ -139,7 +139,7 @@ interface PastNode {
   readonly time: number;
 }
 
-/** Yields after each go, with findings or without. */
+/** Yields after each page, with findings or without. */
 function* findPast(context: PruneNeeds, pruning: Pruning): Generator<Found> {
   const { store } = context;
   const nodes = store.prepare<PastNode>(

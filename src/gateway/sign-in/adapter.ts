@@ -1,6 +1,6 @@
 /**
- * Stores the records of oidc-provider in accounts.db. One thing differs from what it expects: a refresh token that was
- * used a moment ago does not appear used while its successor is unused (refresh-rotation.ts).
+ * Stores the records of oidc-provider in accounts.db. It deviates from the expected behaviour once: a refresh token
+ * that was used a moment ago does not appear used while its successor is unused (refresh-rotation.ts).
  */
 import type { Adapter, AdapterPayload } from "oidc-provider";
 import type { OauthRecord, OauthRecords } from "../accounts/index.ts";

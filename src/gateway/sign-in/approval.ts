@@ -47,7 +47,7 @@ export interface ApprovalNeeds {
   workspacesOf(account: string): readonly WorkspaceChoice[];
 }
 
-/** A person mistypes a code now and then; a guesser needs billions of tries. */
+/** A person mistypes a code now and then; guessing one takes billions of tries. */
 const WRONG_CODES = { burst: 20, everyMs: 30_000 };
 const WRONG_PASSWORDS = { burst: 10, everyMs: 60_000 };
 /** Hashing a password takes a processor for a tenth of a second. */
@@ -76,7 +76,7 @@ const form = z.object({
 type Form = z.infer<typeof form>;
 
 const UNKNOWN_CODE =
-  "No program waits with this code. Look at it again; after ten minutes a program has to ask for a new one.";
+  "No program waits with this code. Check the code; it ends after ten minutes, and the program then needs a new one.";
 const STALE_FORM = "This page was open for too long, or cookies are off. Try once more.";
 
 export function createApproval({

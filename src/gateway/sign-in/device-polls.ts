@@ -6,7 +6,7 @@ import { LRUCache } from "lru-cache";
 import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import type { Clock } from "../../lib/runtime.ts";
 
-/** A person who has approved the device waits this long. */
+/** After the approval, the device learns of it within this time. */
 export const POLL_SECONDS = 2;
 const SLOWER_MS = 5000;
 /** A slow line brings two polls close together. */

@@ -23,11 +23,11 @@ export interface SignInNeeds {
   readonly log: Logger;
   /** The issuer at which people sign in instead of here. */
   readonly outside?: OutsideIssuer | undefined;
-  /** Returns the workspaces an account may use, by name. */
+  /** Returns the workspaces that an account may use. */
   workspacesOf(account: string): readonly WorkspaceChoice[];
 }
 
-/** Answers a request of its own paths. Resolves with what was sent, once it was sent. */
+/** Answers a request of its own paths. Resolves with the status and length of the answer, once it was sent. */
 export type SignIn = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -83,7 +83,7 @@ export function createSignIn(needs: SignInNeeds): SignIn {
     const { promise: ended, resolve } = deferred<void>();
     const end = () => resolve();
     response.once("close", end);
-    // An answer that waits for earlier ones of its connection is not told itself that the connection has ended.
+    // A response that waits for earlier ones of its connection gets no event when the connection ends.
     if (socket.destroyed) end();
     else socket.once("close", end);
     if (path.startsWith("/sign-in")) approval.routing(request, response);

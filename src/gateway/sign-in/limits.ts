@@ -1,15 +1,15 @@
 /**
  * Limits tries: a number of tries at once, then one more after each interval (a token bucket). Counts are in memory: a
- * restart gives a guesser one more burst, which the number of possible codes and passwords bears.
+ * restart gives an attacker one more burst, which is few compared with the number of possible codes and passwords.
  */
 import { LRUCache } from "lru-cache";
 import { type ElapsedTime, minus, plus } from "../../lib/clocks.ts";
 import type { Clock } from "../../lib/runtime.ts";
 
 export interface Limit {
-  /** Counts a try of `who`. False: it is one too many, and must not be answered for `waitSeconds`. */
+  /** Counts a try of a caller. False: it is one too many, and must not be answered for `waitSeconds`. */
   take(who: string): boolean;
-  /** Gives the tries back: it was no guess. */
+  /** Gives all tries back, because one of them was right. */
   forget(who: string): void;
   waitSeconds(who: string): number;
 }
@@ -25,7 +25,7 @@ export interface LimitOptions {
 const CALLERS = 10_000;
 
 export function createLimit(clock: Pick<Clock, "elapsed">, { burst, everyMs }: LimitOptions): Limit {
-  /** When a caller has all tries back. */
+  /** The time at which a caller has all tries back. */
   const fullAt = new LRUCache<string, ElapsedTime>({ max: CALLERS });
   const spent = (who: string) => {
     const at = fullAt.get(who);

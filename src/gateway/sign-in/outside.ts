@@ -19,16 +19,17 @@ export interface OutsideIssuer {
 export interface OutsideNeeds {
   readonly outside: OutsideIssuer;
   readonly store: AccountStore;
-  /** The address people come back to, as the issuer knows it. */
+  /** The address to which people come back, as the issuer knows it. */
   readonly returnTo: string;
   readonly log: Logger;
 }
 
 export interface OutsideSignIn {
-  /** The issuer in few words. */
+  /** A short name of the issuer: its host. */
   readonly name: string;
   /**
-   * Returns where a person with this code goes, and the cookie for the return. Undefined: the issuer does not answer.
+   * Returns the address to which a person with this code goes, and the cookie for the return. Undefined: the issuer
+   * does not answer.
    */
   begin(code: string): Promise<{ readonly address: string; readonly cookie: string } | undefined>;
   /**
@@ -128,7 +129,7 @@ export function createOutsideSignIn({ outside, store, returnTo, log }: OutsideNe
         );
         return { account, code };
       } catch (err) {
-        log.warn({ problem: problemOf(err) }, `sign-in: somebody who came back from ${issuer} is not let in`);
+        log.warn({ problem: problemOf(err) }, `sign-in: a person who came back from ${issuer} is not let in`);
         return undefined;
       }
     },

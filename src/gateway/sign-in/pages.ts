@@ -66,7 +66,7 @@ const titleOf = ({ error }: FormPage, title: string) => (error === undefined ? t
 const tokenOf = ({ token }: FormPage) => html`<input type="hidden" name="token" value="${token}">`;
 const focus = html` autofocus`;
 
-/** Asks for the code the program shows. */
+/** Asks for the code that the program shows. */
 export function codePage(form: FormPage & { readonly code: string }): Html {
   return page(
     titleOf(form, "Sign in a program"),
@@ -112,7 +112,7 @@ ${errorOf(form)}
   );
 }
 
-/** Asks the person to sign in at an outside issuer. `issuer`: in few words. */
+/** Asks the person to sign in at an outside issuer. `issuer`: its short name. */
 export function outsidePage(form: FormPage & { readonly code: string; readonly issuer: string }): Html {
   return page(
     titleOf(form, "Sign in"),

@@ -30,7 +30,7 @@ export interface Visits {
 }
 
 export function createVisits({ records, accounts }: AccountStore): Visits {
-  /** Belongs to this process only: a form from before its start has to be filled in again. */
+  /** Only this process has it: a form from before its start has to be filled in again. */
   const secret = randomBytes(ID_BYTES);
   const formToken = ({ id }: Visit) => createHmac("sha256", secret).update(id).digest("base64url");
   return {

@@ -1,4 +1,4 @@
-/** When a trigger starts its engine: the requested condition, checked; and whether a journal entry matches it. */
+/** The conditions of triggers: checked when they are set, and compared with journal entries. */
 import { LRUCache } from "lru-cache";
 import { EXECUTION_KIND } from "../../contract/journal-kinds.ts";
 import type { JournalEntry } from "../../contract/resources.ts";
@@ -40,9 +40,9 @@ function compile(on: TriggerCondition): Condition {
 }
 
 /**
- * True if an entry matches, by its kind and by the place of the node at that time. Entries that executions
- * write about themselves match only when the trigger names their kind; otherwise each execution of another engine would
- * start three.
+ * True if an entry matches, by its kind and by the place of the node at that time. Entries that executions write about
+ * themselves match only when the trigger names their kind; otherwise each execution of another engine would start
+ * three, for queued, running and its end.
  */
 export function isMeant(
   store: Store,

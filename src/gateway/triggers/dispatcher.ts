@@ -24,9 +24,9 @@ import { enabledTriggersOf, findTrigger, type TriggerRow } from "./rows.ts";
 import type { Schedule } from "./schedule.ts";
 
 export interface Dispatcher {
-  /** Begins with the state from when the gateway ended. */
+  /** Goes on from the state that the gateway stored before it ended. */
   begin(): void;
-  /** A trigger of the workspace was created or changed; called within or after the transaction of that change. */
+  /** Looks at a workspace whose trigger was created or changed, within or after the transaction of that change. */
   look(workspace: string): void;
 }
 
@@ -45,7 +45,7 @@ const STARTS = 50;
 const BATCH = 200;
 /** A place is stored after this many positions without a match. */
 const PASSED = 1000;
-/** Executions that led to one another: a longer chain counts as endless. */
+/** A longer chain of executions that led to one another counts as endless. */
 const CHAIN_MAX = 100;
 
 /** The reason for an execution, and the place of the trigger after it. */
@@ -125,14 +125,15 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
   function keepTime(row: TriggerRow, schedule: Schedule, now: number): number {
     if (row.dueAt === null) return IDLE_MS;
     if (row.dueAt > now) {
-      // The clock was set back since: a time that comes again has already had its execution.
+      // If the clock was set back, times come again. Each of them has its execution already, and its key makes no
+      // other.
       const next = Math.min(row.dueAt, schedule.next(now) ?? row.dueAt);
       if (next < row.dueAt) {
         store.transaction(() => store.prepare("UPDATE engine_trigger SET due_at = ? WHERE id = ?").run(next, row.id));
       }
       return Math.min(next - now, CLOCK_MS);
     }
-    // Of the missed times the latest one counts.
+    // Of several missed times only the latest starts an execution.
     const scheduledFor = schedule.latest(row.dueAt, now);
     const dueAt = schedule.next(scheduledFor) ?? null;
     return start(row, { key: `${row.id}@${scheduledFor}`, scheduledFor, position: row.position, dueAt });
@@ -164,9 +165,9 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
   }
 
   /**
-   * True if an entry was made by an execution that the trigger started, or by one that such an execution led
-   * to: by a call of its own, or by a file it wrote that another trigger acted on. Such an entry would go round for
-   * ever.
+   * True if an entry was made by an execution that the trigger started, or by one that such an execution led to: by a
+   * call of its own, or by a file it wrote that another trigger acted on. If such entries started executions, that
+   * would go on for ever.
    */
   function isOwn(trigger: string, { by }: JournalEntry): boolean {
     let execution = by?.execution ?? null;

@@ -50,7 +50,7 @@ export function createTrigger(context: Context, call: Call<"createTrigger">): Ga
       context.told.add(workspace);
       return { status: 201, value: shown(context, id) };
     };
-    // A caller who may make a trigger sees the answer, even without the right to read files.
+    // A caller that may make a trigger sees the answer, even without the right to read files.
     return once(context, caller, request, effect, (value) => value);
   });
   context.triggers.look(workspace);
@@ -89,8 +89,9 @@ export function getTrigger(context: Context, call: Call<"getTrigger">): GatewayA
 }
 
 /**
- * Executions run for the last caller who changed the trigger: no caller can make another account do something else. The
- * trigger begins at the present when its condition changes or it was off, and tries again at once when it was failing.
+ * Executions run for the account of the last change of the trigger, so that no caller can change the actions of another
+ * account. The trigger begins at the present when its condition changes or it was off, and tries again at once when it
+ * was failing.
  */
 export function updateTrigger(context: Context, call: Call<"updateTrigger">): GatewayAnswer {
   const { store, clock } = context;

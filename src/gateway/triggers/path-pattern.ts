@@ -12,7 +12,10 @@ type Part = readonly Token[] | "names";
 
 export type PathPattern = readonly Part[];
 
-/** Undefined when the text is no pattern: a pattern begins with "/", and none of its names is empty. */
+/**
+ * Undefined when the text is no pattern. A pattern begins with "/", has at most PATTERN_MAX UTF-16 units and no empty
+ * name, and no name ends in a single "\".
+ */
 export function parsePattern(text: string): PathPattern | undefined {
   if (!text.startsWith("/") || text.length > PATTERN_MAX) return undefined;
   if (text === "/") return [];
@@ -44,9 +47,9 @@ function matchesName(tokens: readonly Token[], name: string): boolean {
 }
 
 /**
- * True if items stand for all values in their order, when some items stand for any number of values. When a
- * match gets stuck, the last of these items takes one more value. Earlier ones need not be tried again, because they
- * left it as much as they could.
+ * True if the items stand for all values in their order. Some items stand for any number of values. When a match gets
+ * stuck, the last of these takes one more value. Earlier ones need not be tried again: each took as few values as it
+ * could.
  */
 function matchesAll<Item, Value>(
   items: readonly Item[],
