@@ -33,7 +33,7 @@ export function recognizeOwn(
   if (row.nodeId === node.id && !isAfterBase(row, node.revision)) return false;
   const known = metadata.nodes.ofNodeId(node.id);
   if (known !== undefined && known.id !== row.id) return false;
-  const position = positionNow(context, 0);
+  const position = positionNow(context);
   const effect = effectOf(row.base, attempt, baseOf(node, position), client.features);
   // A request with content has a condition on the head that it replaces, and on nothing else. Somebody may have moved
   // the node before our request arrived.
@@ -105,7 +105,7 @@ const isMadeBy = (context: Rows & Remote & Host, attempt: Attempt<Request>, node
 function isLike(context: Rows & Remote & Host, attempt: Attempt<Request>, node: Node): boolean {
   const { request } = attempt;
   if ("nodeId" in request || (request.do === "folder") !== (node.kind === "folder")) return false;
-  const shown = { ...baseOf(node, 0), hash: "hash" in request ? request.hash : null };
+  const shown = { ...baseOf(node), hash: "hash" in request ? request.hash : null };
   return isOnlyOurs(context, null, effectOf(null, attempt, shown, context.client.features), node);
 }
 
