@@ -7,7 +7,6 @@
  * before a first byte changes. Whether it wrote is found out from the file's size and times whenever the rows have to
  * be true (write-detection.ts).
  */
-import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
 import { requireCurrent } from "./backing-file.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
@@ -80,7 +79,7 @@ function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: OpenC
     return false;
   if (cacheFile.ranges.persistedMissing.length > 0 || cacheFile.ranges.unverified.length > 0) return false;
   const { synced, attributes } = requireCurrent(context, cacheFile.lineage);
-  if (synced === QUARANTINED || ((attributes.mode ?? 0) & SET_ID) !== 0) return false;
+  if (synced === "quarantined" || ((attributes.mode ?? 0) & SET_ID) !== 0) return false;
   return !isTight(context);
 }
 

@@ -51,12 +51,12 @@ export function setContentDirty(
 /** Power loss may come when only some of the new bytes are on the disk. It must not find the content called durable. */
 export async function noLongerDurable(context: Rows, cacheFile: OpenCacheFile): Promise<void> {
   const inode = context.metadata.inodes.get(cacheFile.inode);
-  if (inode?.lineage === cacheFile.lineage && inode.synced !== null) {
-    context.metadata.inodes.update(inode.id, { synced: 0 });
+  if (inode?.lineage === cacheFile.lineage && inode.synced !== "never") {
+    context.metadata.inodes.update(inode.id, { synced: "formerly" });
   }
   await context.syncRows();
   // A snapshot that ended meanwhile may have called the content durable again.
-  cacheFile.changes.isDurable = context.metadata.inodes.get(cacheFile.inode)?.synced === 1;
+  cacheFile.changes.isDurable = context.metadata.inodes.get(cacheFile.inode)?.synced === "durable";
 }
 
 /**

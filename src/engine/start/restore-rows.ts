@@ -14,7 +14,7 @@ import { formatTime } from "../../lib/time.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { After, InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
-import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
+import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
@@ -179,7 +179,7 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
     size: stat.size,
     attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
     changes: Math.max(inode.changes, word.changes) + 1,
-    synced: isHeld ? QUARANTINED : null,
+    synced: isHeld ? "quarantined" : "never",
   });
 }
 
