@@ -32,12 +32,14 @@ export async function attachPassthrough(
   cacheFile: OpenCacheFile,
   write: boolean,
 ): Promise<number | undefined> {
+  const { descriptor } = cacheFile.disk.file;
   if (
+    descriptor !== undefined &&
     cacheFile.passthrough.kernelHandles === 0 &&
     mayUsePassthrough(context, cacheFile) &&
     (!write || context.disk.available >= WRITERS_ROOM)
   ) {
-    cacheFile.passthrough.backingId = context.passthrough.register(cacheFile.disk.file.descriptor ?? -1);
+    cacheFile.passthrough.backingId = context.passthrough.register(descriptor);
   }
   cacheFile.passthrough.kernelHandles += 1;
   if (cacheFile.passthrough.backingId !== undefined && write) {
@@ -69,7 +71,7 @@ export function detachPassthrough(context: LocalFiles, cacheFile: OpenCacheFile,
  */
 function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: OpenCacheFile): boolean {
   const { passthrough, disk } = context;
-  if (!passthrough.isOn || cacheFile.disk.file.descriptor === undefined) return false;
+  if (!passthrough.isOn) return false;
   if (
     !cacheFile.disk.isKept ||
     disk.trouble !== undefined ||
