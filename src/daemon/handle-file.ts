@@ -202,7 +202,7 @@ function writeHead(bytes: Buffer, values: z.infer<typeof head>): void {
 
 function keptState(fd: number, file: KeptFile, left: Buffer, { wasOwnFault }: Before): KeptState {
   const { free, kept, given } = readSlots(left);
-  const byRequest = new Map(kept.filter(({ request }) => request !== 0).map((handle) => [handle.request, handle]));
+  const byRequest = new Map(kept.map((handle) => [handle.request, handle]));
   let end = Math.max(Math.floor((left.length - SLOTS_AT) / SLOT_SIZE), 0);
   let last = given;
   const record = Buffer.alloc(SLOT_SIZE);
@@ -279,14 +279,15 @@ function readList(bytes: Buffer, at: number): number[] {
   return Array.from({ length: count }, (_, index) => bytes.readDoubleLE(at + 8 * (index + 1)));
 }
 
+/** In a slot, 0 stands for a number that is absent. */
 function writeSlot(record: Buffer, handle: KeptHandle): void {
   const flags =
     USED | (handle.kind === "folder" ? FOLDER : 0) | (handle.write ? WRITE : 0) | (handle.append ? APPEND : 0);
   record.fill(0);
   record.writeDoubleLE(handle.id, 0);
-  record.writeDoubleLE(handle.request, 8);
+  record.writeDoubleLE(handle.request ?? 0, 8);
   record.writeDoubleLE(handle.lineage, 16);
-  record.writeUInt32LE(handle.backing, 24);
+  record.writeUInt32LE(handle.backing ?? 0, 24);
   record.writeUInt32LE(flags, 28);
 }
 
@@ -305,12 +306,12 @@ function readSlots(bytes: Buffer): { free: number[]; kept: KeptHandle[]; given: 
     }
     kept.push({
       id: handleId(id),
-      request: bytes.readDoubleLE(at + 8),
+      request: bytes.readDoubleLE(at + 8) || undefined,
       lineage: kernelNodeId(bytes.readDoubleLE(at + 16)),
       kind: (flags & FOLDER) === 0 ? "file" : "folder",
       write: (flags & WRITE) !== 0,
       append: (flags & APPEND) !== 0,
-      backing: bytes.readUInt32LE(at + 24),
+      backing: bytes.readUInt32LE(at + 24) || undefined,
     });
   }
   // The lowest slot is used first.

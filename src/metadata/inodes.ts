@@ -13,6 +13,12 @@ export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "blo
  */
 export type ContentState = "clean" | "open" | "dirty";
 
+/**
+ * Durability of dirty content. formerly: it was durable, and may have changed since. quarantined: power loss came after
+ * a change, and the content was not saved since.
+ */
+export type Synced = "durable" | "formerly" | "never" | "quarantined";
+
 export interface Inode {
   readonly id: InodeId;
   readonly kind: InodeKind;
@@ -43,16 +49,11 @@ export interface Inode {
   readonly listed: number | null;
   /** Of a folder: how many folders are shown in it. */
   readonly folders: number;
-  /**
-   * Durability of dirty content. 1: durable. 0: it was durable, and may have changed since. Null: never durable.
-   * QUARANTINED: power loss came after a change, and the content was not saved since.
-   */
-  readonly synced: 0 | 1 | typeof QUARANTINED | null;
+  /** Of content that is not dirty: never. */
+  readonly synced: Synced;
   /** 1: a program asked for its bytes to be durable (fsync), now or earlier. */
   readonly fsynced: 0 | 1;
 }
-
-export const QUARANTINED = -1;
 
 /** True if the change is visible to programs. */
 function isShownElse(before: Inode, after: Inode): boolean {
@@ -68,7 +69,8 @@ export type NewInode = Omit<
 > &
   Partial<Pick<Inode, "changes" | "listed">>;
 
-interface Row extends Omit<Inode, "attributes" | "saves"> {
+interface Row extends Omit<Inode, "attributes" | "saves" | "synced"> {
+  readonly synced: number | null;
   readonly attributes: string;
   readonly saves: string | null;
 }
@@ -104,9 +106,19 @@ function savesAfter({ saves, hash }: Inode, next: string | null): readonly strin
   return savesOfContent(next, before ?? []);
 }
 
+/** The column `synced`. */
+const SYNCED = { durable: 1, formerly: 0, never: null, quarantined: -1 } as const;
+
+function decodeSynced(column: number | null): Synced {
+  if (column === null) return "never";
+  if (column === SYNCED.quarantined) return "quarantined";
+  return column === SYNCED.durable ? "durable" : "formerly";
+}
+
 function decode(row: Row): Inode {
   const attributes = JSON.parse(row.attributes) as Attributes;
-  return { ...row, attributes, saves: row.saves === null ? null : (JSON.parse(row.saves) as string[]) };
+  const saves = row.saves === null ? null : (JSON.parse(row.saves) as string[]);
+  return { ...row, attributes, saves, synced: decodeSynced(row.synced) };
 }
 
 /** `isNew` is called for each inode that is made with a new kernel node id. */
@@ -196,16 +208,17 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     const current = get(id);
     if (current === undefined) throw new Error(`no inode ${id}`);
     const next = { ...current, ...values };
-    if (next.content !== "dirty") next.synced = null;
-    if (current.synced !== null && next.synced === null) formerlyDurable.add(id);
+    if (next.content !== "dirty") next.synced = "never";
+    if (current.synced !== "never" && next.synced === "never") formerlyDurable.add(id);
     if (next.linkGroup === null) next.saves = null;
     else if (values.saves === undefined && next.hash !== current.hash) next.saves = savesAfter(current, next.hash);
     const saves = next.saves === current.saves ? {} : { saves: next.saves && JSON.stringify(next.saves) };
+    const synced = next.synced === current.synced ? {} : { synced: SYNCED[next.synced] };
     if (next.attributes === current.attributes) {
-      change(id, { ...differences(current, next), ...saves });
+      change(id, { ...differences(current, next), ...saves, ...synced });
     } else {
       const attributes = JSON.stringify(next.attributes);
-      change(id, { ...differences(current, next), ...saves, attributes });
+      change(id, { ...differences(current, next), ...saves, ...synced, attributes });
       next.attributes = JSON.parse(attributes) as Attributes;
     }
     get.tell(id, next);
@@ -240,7 +253,7 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       saves: null,
       listed,
       folders: 0,
-      synced: null,
+      synced: "never",
       fsynced: 0,
     };
     get.tell(id, made);

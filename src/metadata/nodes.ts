@@ -1,7 +1,7 @@
 /** Node rows: the known state of the gateway's nodes, and the time when the plan looks at each next. */
 import { type Attributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
-import { earliestOf, type RowTime } from "../lib/clocks.ts";
+import { earliestOf, millisecondsOf, type RowTime, rowTime } from "../lib/clocks.ts";
 import type { ChangedRows } from "./changed.ts";
 import {
   BEFORE_FIRST,
@@ -18,6 +18,12 @@ import {
 import { type After, type EntryId, type InodeId, type NodeRowId, nodeRowId } from "./ids.ts";
 import type { InodeKind } from "./inodes.ts";
 
+/**
+ * Where a write of ours is in the journal. An unconfirmed write has no known position: it has the row time since which
+ * it is known to be carried out.
+ */
+export type WritePosition = number | { readonly unconfirmedSince: RowTime };
+
 /** The last state that we and the gateway agreed on. */
 export interface Base {
   /** Node id of the folder. Null for the root. */
@@ -29,11 +35,8 @@ export interface Base {
   readonly size: number;
   readonly attributes: Attributes;
   readonly revision: number;
-  /**
-   * Journal position of our last acknowledged write to the node. 0: none. Negative: that write is unconfirmed; the
-   * absolute value is the row time since which it is known to be carried out.
-   */
-  readonly position: number;
+  /** Of our last acknowledged write to the node. Undefined: there is none. */
+  readonly position: WritePosition | undefined;
   /** ISO 8601. */
   readonly modifiedAt: string;
 }
@@ -98,6 +101,17 @@ const COLUMNS = `id, entry, kind, node_id AS nodeId, base_parent AS baseParent, 
   changed_at AS changedAt, dirty_since AS dirtySince, due, left_parent AS leftParent, left_name AS leftName,
   left_at AS leftAt, parked, bulk`;
 
+/** The column: 0 without a write, and a negative time for an unconfirmed one. */
+function decodePosition(column: number | null): WritePosition | undefined {
+  if (column === null || column === 0) return undefined;
+  return column > 0 ? column : { unconfirmedSince: rowTime(-column) };
+}
+
+function encodePosition(position: WritePosition | undefined): number {
+  if (typeof position !== "object") return position ?? 0;
+  return -Math.max(1, millisecondsOf(position.unconfirmedSince));
+}
+
 function decode(row: Row): NodeRow {
   const { id, entry, kind, nodeId, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked, bulk } =
     row;
@@ -112,7 +126,7 @@ function decode(row: Row): NodeRow {
           size: row.baseSize ?? 0,
           attributes: JSON.parse(row.baseAttributes ?? "{}") as Attributes,
           revision: row.baseRevision ?? 0,
-          position: row.basePosition ?? 0,
+          position: decodePosition(row.basePosition),
           modifiedAt: row.baseModified ?? "1970-01-01T00:00:00.000Z",
         };
   const seen = row.seen === null ? null : (JSON.parse(row.seen) as Seen);
@@ -147,7 +161,7 @@ function encodeBase(base: Base | null) {
     baseSize: base?.size ?? null,
     baseAttributes: base === null ? null : JSON.stringify(base.attributes),
     baseRevision: base?.revision ?? null,
-    basePosition: base?.position ?? null,
+    basePosition: base === null ? null : encodePosition(base.position),
     baseModified: base?.modifiedAt ?? null,
   };
 }
@@ -221,8 +235,17 @@ export interface Below {
   readonly id: NodeRowId;
   readonly name: string;
   readonly nodeId: string;
-  readonly position: number;
+  readonly position: WritePosition | undefined;
 }
+
+type BelowRow = Omit<Below, "position"> & Pick<Row, "basePosition">;
+
+const decodeBelow = ({ id, name, nodeId, basePosition }: BelowRow): Below => ({
+  id,
+  name,
+  nodeId,
+  position: decodePosition(basePosition),
+});
 
 const placeOf = ({ dirtySince, id }: NodeRow): Place => ({ since: dirtySince ?? BEFORE_FIRST, id });
 
@@ -250,9 +273,9 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   const byNodeId = select("node_id = ?");
   const byPlace = select("base_parent = ? AND base_name = ?");
   const below = select("base_parent = ?");
-  const belowAfter = prepare<Below>(
+  const belowAfter = prepare<BelowRow>(
     database,
-    `SELECT id, base_name AS name, node_id AS nodeId, base_position AS position FROM node
+    `SELECT id, base_name AS name, node_id AS nodeId, base_position AS basePosition FROM node
      WHERE base_parent = @parent AND (base_name, id) > (@name, @id) ORDER BY base_name, id LIMIT +@limit`,
   );
   const belowCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM node WHERE base_parent = ?");
@@ -378,7 +401,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
      * a list is compared with.
      */
     belowAfter: (parent: string, after: Below | undefined, limit: number): Below[] =>
-      belowAfter.all({ parent, name: after?.name ?? "", id: after?.id ?? 0, limit }),
+      belowAfter.all({ parent, name: after?.name ?? "", id: after?.id ?? 0, limit }).map(decodeBelow),
     countBelow: (parent: string): number => belowCount.get(parent)?.count ?? 0,
     /** Rows with an unconfirmed write that is known to be carried out since after `since`; the first known first. */
     untold: (since: RowTime, limit: number): NodeRow[] => unconfirmed.all({ since, limit }).map(decode),
@@ -487,7 +510,7 @@ export function born(entry: EntryId | null, node: Node): Omit<NodeRow, "id"> {
     entry,
     kind: node.kind,
     nodeId: node.id,
-    base: baseOf(node, 0),
+    base: baseOf(node),
     seen: null,
     seenAt: null,
     changedAt: null,
@@ -501,7 +524,11 @@ export function born(entry: EntryId | null, node: Node): Omit<NodeRow, "id"> {
   };
 }
 
-export function baseOf(node: Node, position: number): Base {
+/** True: the write is known to lie after `limit`. */
+export const isKnownAfter = (position: WritePosition | undefined, limit: number): boolean =>
+  typeof position === "number" && position > limit;
+
+export function baseOf(node: Node, position?: WritePosition): Base {
   return {
     parent: node.parentId,
     name: node.name,

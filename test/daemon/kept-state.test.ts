@@ -19,12 +19,12 @@ const LOG: Logger = {
 };
 const FILE = { request: 40, lineage: kernelNodeId(7), kind: "file", write: true, append: false, backing: 3 } as const;
 const FOLDER = {
-  request: 0,
+  request: undefined,
   lineage: kernelNodeId(2 ** 40),
   kind: "folder",
   write: false,
   append: false,
-  backing: 0,
+  backing: undefined,
 } as const;
 
 afterEach(() => {

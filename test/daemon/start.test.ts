@@ -17,7 +17,14 @@ import { CONNECTION } from "../support/connection.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { SETTINGS } from "./settings.ts";
 
-const FILE = { request: 40, lineage: kernelNodeId(7), kind: "file", write: true, append: false, backing: 0 } as const;
+const FILE = {
+  request: 40,
+  lineage: kernelNodeId(7),
+  kind: "file",
+  write: true,
+  append: false,
+  backing: undefined,
+} as const;
 
 function settingsIn(folder: string, runtimeFolder: string): DaemonSettings {
   return {

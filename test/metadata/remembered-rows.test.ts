@@ -64,7 +64,7 @@ test("what is remembered is what is there", () => {
       const steps: ((a: number, b: number) => unknown)[] = [
         () => noted(made.inode, inodes.create(NEW)),
         (a) => inodes.update(inodeAt(a), { size: a, attributes: { mode: a, mtime: `${a}.0` } }),
-        (a, b) => inodes.update(inodeAt(a), { content: b > 3 ? "clean" : "dirty", synced: 1 }),
+        (a, b) => inodes.update(inodeAt(a), { content: b > 3 ? "clean" : "dirty", synced: "durable" }),
         (a) => inodes.replaceKernelNodeId(inodeAt(a), { content: "clean" }),
         (a) => noted(made.entry, entries.create(ROOT_INODE, `name-${names++}`, inodeAt(a))),
         (a, b) => noted(made.node, nodes.create(unborn(entryAt(a), "file", rowTime(b), rowTime(b)))),

@@ -8,14 +8,14 @@ import type { HandleId, KernelNodeId } from "./filesystem.ts";
 /** A handle as the table keeps it. */
 export interface KeptHandle {
   readonly id: HandleId;
-  /** The request that opened it; 0: that request is never resent. */
-  readonly request: number;
+  /** The request that opened it; undefined: that request is never resent. */
+  readonly request: number | undefined;
   readonly lineage: KernelNodeId;
   readonly kind: "file" | "folder";
   readonly write: boolean;
   readonly append: boolean;
-  /** Backing id under which the kernel reads and writes the file; 0: no passthrough. */
-  readonly backing: number;
+  /** Backing id under which the kernel reads and writes the file; undefined: no passthrough. */
+  readonly backing: number | undefined;
 }
 
 export interface HandleTable {

@@ -206,7 +206,10 @@ export interface CacheFiles {
   comesFrom(lineage: KernelNodeId, origin: { readonly node: string; readonly version: string }): void;
 
   /** For a takeover: opens the file again, as the earlier daemon had it open. */
-  resume(lineage: KernelNodeId, handles: readonly { write: boolean; backing: number }[]): Promise<CacheFile>;
+  resume(
+    lineage: KernelNodeId,
+    handles: readonly { write: boolean; backing: number | undefined }[],
+  ): Promise<CacheFile>;
   /** The same for a file that a passthrough writer has closed and still has mapped. */
   resumeMapped(lineage: KernelNodeId): Promise<CacheFile>;
   /** Runs `work` while nothing else makes, closes or removes the cache file. Rejects as `work` does. */

@@ -34,12 +34,12 @@ export class Handles extends Map<HandleId, Handle> {
   give(caller: Caller, lineage: KernelNodeId, handle: Handle): HandleId {
     const isFile = handle.kind === "file";
     const id = this.#table.add({
-      request: caller.mark?.id ?? 0,
+      request: caller.mark?.id,
       lineage,
       kind: handle.kind,
       write: isFile && handle.write,
       append: isFile && handle.append,
-      backing: (isFile && handle.cacheFile.backingId) || 0,
+      backing: isFile ? handle.cacheFile.backingId : undefined,
     });
     this.set(id, handle);
     this.#runtime.step("handle: written down");

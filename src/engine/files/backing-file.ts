@@ -10,7 +10,7 @@ import { hasCode } from "../../lib/system-error.ts";
 import { formatTime } from "../../lib/time.ts";
 import type { CacheFileRow } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
-import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
+import type { Inode } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
 import type { OpenCacheFile, Origin } from "./cache-file.ts";
@@ -103,7 +103,7 @@ export async function reopenFile(
     if (row === undefined)
       throw new FsError("ESTALE", `kernel node id ${lineage} is superseded, and its bytes are gone`);
     const { originNode, originVersion, size } = row;
-    then = { ...inode, lineage, content: "clean", hash: null, synced: null, originNode, originVersion, size };
+    then = { ...inode, lineage, content: "clean", hash: null, synced: "never", originNode, originVersion, size };
   }
   const found = await findFile(context, then, context.disk.trouble !== undefined);
   return createCacheFile(context, then, context.paths.cacheFile(lineage), found);
@@ -269,7 +269,7 @@ async function openExisting(
       recorded,
       unproven: unverified,
     };
-    return { ...ofRow, file, origin, truncatedTo: size, isNew: inode.synced === null, isKept };
+    return { ...ofRow, file, origin, truncatedTo: size, isNew: inode.synced === "never", isKept };
   });
   if (found === undefined) await file.close();
   return found;
@@ -337,7 +337,7 @@ function createCacheFile(
  * called fsync on it: after power loss it must not have to be fetched again.
  */
 function isCalledSafe({ inodes }: Rows["metadata"], { id, content, synced, fsynced }: Inode): boolean {
-  if (content === "dirty" && (synced === 1 || synced === QUARANTINED)) return true;
+  if (content === "dirty" && (synced === "durable" || synced === "quarantined")) return true;
   return (content !== "dirty" && fsynced === 1) || inodes.formerlyDurable.has(id);
 }
 

@@ -73,7 +73,7 @@ export class CacheFileTable implements OpenCacheFiles {
     comesFrom(this.#room(), lineage, origin);
   }
 
-  resume(lineage: KernelNodeId, handles: readonly { write: boolean; backing: number }[]) {
+  resume(lineage: KernelNodeId, handles: readonly { write: boolean; backing: number | undefined }[]) {
     return resumeFile(this.#room(), lineage, handles);
   }
   resumeMapped(lineage: KernelNodeId) {

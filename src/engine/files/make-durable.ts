@@ -2,7 +2,6 @@
  * Makes the bytes and the name of a cache file durable, and then says so in its row. The caller syncs the rows. Rejects
  * when the disk or the rows refuse.
  */
-import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { Host, Kernel, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { persistStat, syncName } from "./open-close.ts";
@@ -39,8 +38,9 @@ export async function makeDurable(
 function nowSafe(context: Rows, cacheFile: OpenCacheFile, isAll: boolean): void {
   const inode = context.metadata.inodes.get(cacheFile.inode);
   if (inode?.lineage !== cacheFile.lineage || inode.content === "clean") return;
-  const isKnown = inode.content !== "dirty" || inode.synced === QUARANTINED;
-  const synced = isKnown ? inode.synced : isAll ? 1 : (inode.synced ?? 0);
+  const isKnown = inode.content !== "dirty" || inode.synced === "quarantined";
+  const before = inode.synced === "never" ? "formerly" : inode.synced;
+  const synced = isKnown ? inode.synced : isAll ? "durable" : before;
   if (synced !== inode.synced || inode.fsynced === 0) context.metadata.inodes.update(inode.id, { synced, fsynced: 1 });
   if (!isKnown) cacheFile.changes.isDurable ||= isAll;
 }

@@ -250,7 +250,7 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
       metadata.inodes.update(inode.id, { content: "clean" });
       if (lastStat !== undefined) logClean(context, inode.lineage);
     }
-    if (wasSynced && inode.content === "dirty") metadata.inodes.update(inode.id, { synced: 1 });
+    if (wasSynced && inode.content === "dirty") metadata.inodes.update(inode.id, { synced: "durable" });
     if (cacheFile.changes.firstWriteAt !== undefined) {
       context.queue.setInodeDirty(inode.id);
       yieldToNewer(context, inode.id);

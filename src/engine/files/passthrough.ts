@@ -7,7 +7,6 @@
  * before a first byte changes. Whenever the rows have to be true, write detection finds its writes by the file's size
  * and times (write-detection.ts).
  */
-import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
 import { requireCurrent } from "./backing-file.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
@@ -33,12 +32,14 @@ export async function attachPassthrough(
   cacheFile: OpenCacheFile,
   write: boolean,
 ): Promise<number | undefined> {
+  const { descriptor } = cacheFile.disk.file;
   if (
+    descriptor !== undefined &&
     cacheFile.passthrough.kernelHandles === 0 &&
     mayUsePassthrough(context, cacheFile) &&
     (!write || context.disk.available >= WRITERS_ROOM)
   ) {
-    cacheFile.passthrough.backingId = context.passthrough.register(cacheFile.disk.file.descriptor ?? -1);
+    cacheFile.passthrough.backingId = context.passthrough.register(descriptor);
   }
   cacheFile.passthrough.kernelHandles += 1;
   if (cacheFile.passthrough.backingId !== undefined && write) {
@@ -71,7 +72,7 @@ export function detachPassthrough(context: LocalFiles, cacheFile: OpenCacheFile,
  */
 function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: OpenCacheFile): boolean {
   const { passthrough, disk } = context;
-  if (!passthrough.isOn || cacheFile.disk.file.descriptor === undefined) return false;
+  if (!passthrough.isOn) return false;
   if (
     !cacheFile.disk.isKept ||
     disk.trouble !== undefined ||
@@ -81,7 +82,7 @@ function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: OpenC
     return false;
   if (cacheFile.ranges.persistedMissing.length > 0 || cacheFile.ranges.unverified.length > 0) return false;
   const { synced, attributes } = requireCurrent(context, cacheFile.lineage);
-  if (synced === QUARANTINED || ((attributes.mode ?? 0) & SET_ID) !== 0) return false;
+  if (synced === "quarantined" || ((attributes.mode ?? 0) & SET_ID) !== 0) return false;
   return !isTight(context);
 }
 

@@ -22,13 +22,13 @@ import { mtimeOf } from "./times.ts";
 export async function resumeFile(
   context: Rows & LocalFiles & Uploads & Host,
   lineage: KernelNodeId,
-  handles: readonly { write: boolean; backing: number }[],
+  handles: readonly { write: boolean; backing: number | undefined }[],
 ): Promise<OpenCacheFile> {
   const writers = handles.filter(({ write }) => write).length;
   const cacheFile = await reopen(context, lineage, writers);
   cacheFile.use.opens = handles.length;
   cacheFile.passthrough.kernelHandles = handles.length;
-  cacheFile.passthrough.backingId = handles.find(({ backing }) => backing > 0)?.backing;
+  cacheFile.passthrough.backingId = handles.find(({ backing }) => backing !== undefined)?.backing;
   if (cacheFile.passthrough.backingId !== undefined) cacheFile.passthrough.passthroughWriters = writers;
   try {
     // The file of a superseded kernel node id can no longer be written to. Its handles go on reading the old bytes.

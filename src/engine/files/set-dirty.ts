@@ -54,12 +54,12 @@ export function setContentDirty(
  */
 export async function noLongerDurable(context: Rows, cacheFile: OpenCacheFile): Promise<void> {
   const inode = context.metadata.inodes.get(cacheFile.inode);
-  if (inode?.lineage === cacheFile.lineage && inode.synced !== null) {
-    context.metadata.inodes.update(inode.id, { synced: 0 });
+  if (inode?.lineage === cacheFile.lineage && inode.synced !== "never") {
+    context.metadata.inodes.update(inode.id, { synced: "formerly" });
   }
   await context.syncRows();
   // A snapshot that ended meanwhile may have made the row say "durable" again.
-  cacheFile.changes.isDurable = context.metadata.inodes.get(cacheFile.inode)?.synced === 1;
+  cacheFile.changes.isDurable = context.metadata.inodes.get(cacheFile.inode)?.synced === "durable";
 }
 
 /**

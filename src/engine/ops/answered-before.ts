@@ -33,5 +33,5 @@ export function answeredBefore(
 /** It is not known whether the earlier daemon let the kernel keep its pages, so the kernel keeps none. */
 function openedAs({ id, kind, write, backing }: KeptHandle): Opened {
   if (kind === "folder") return { handle: id, keepCache: false };
-  return { handle: id, keepCache: false, noFlush: !write, ...(backing === 0 ? {} : { backing }) };
+  return { handle: id, keepCache: false, noFlush: !write, ...(backing === undefined ? {} : { backing }) };
 }

@@ -128,8 +128,8 @@ function inodeAt(context: Rows & Tree, { parent, name }: Place): Inode | undefin
 async function makeReplacementSafe(context: Rows & LocalFiles & Tree, from: Place, to: Place): Promise<void> {
   const source = entryAt(context, from.parent, from.name).inode;
   const target = inodeAt(context, to);
-  if (target === undefined || target.id === source.id || target.synced === null) return;
-  if (source.kind !== "file" || source.content !== "dirty" || source.synced === 1) return;
+  if (target === undefined || target.id === source.id || target.synced === "never") return;
+  if (source.kind !== "file" || source.content !== "dirty" || source.synced === "durable") return;
   const cacheFile = await context.cacheFiles.open(source.lineage, { write: false });
   try {
     await cacheFile.makeDurable();

@@ -1,5 +1,4 @@
 /** Retry: a person wants parked, failed and waiting changes to be tried now. */
-import { QUARANTINED } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { RetryResult } from "../api/index.ts";
 import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
@@ -52,7 +51,7 @@ function letGo(context: Rows & LocalFiles, row: NodeRow): void {
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   if (inode === undefined) return;
   context.readFailures.forget(inode);
-  if (inode.synced === QUARANTINED) metadata.inodes.update(inode.id, { synced: 0 });
+  if (inode.synced === "quarantined") metadata.inodes.update(inode.id, { synced: "formerly" });
 }
 
 function isAsked(context: Rows & Tree, row: NodeRow, paths: readonly string[], found: Set<string>): boolean {

@@ -10,7 +10,7 @@ import { minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { StillAwaited } from "../../lib/single-flight.ts";
 import type { InodeId } from "../../metadata/ids.ts";
-import { type Below, type NodeRow, newestRevision } from "../../metadata/nodes.ts";
+import { type Below, isKnownAfter, type NodeRow, newestRevision } from "../../metadata/nodes.ts";
 import { FsError } from "../api/index.ts";
 import {
   type Host,
@@ -274,7 +274,7 @@ async function absentFrom(
   const absent: string[] = [];
   for (let last: Below | undefined; ; ) {
     const rows = context.metadata.nodes.belowAfter(nodeId, last, PAGE);
-    for (const row of rows) if (!shown.has(row.nodeId) && row.position <= asOf) absent.push(row.nodeId);
+    for (const row of rows) if (!shown.has(row.nodeId) && !isKnownAfter(row.position, asOf)) absent.push(row.nodeId);
     if (rows.length < PAGE) return absent;
     last = rows.at(-1);
     await breathe(context);

@@ -140,7 +140,7 @@ function keep(
       if (base !== null) metadata.nodes.update(row, { base: { ...base, hash: null } });
     }
     const ofNothing = { originNode: null, originVersion: null };
-    const changed = { content: "dirty", changes: inode.changes + 1, hash: null, synced: null } as const;
+    const changed = { content: "dirty", changes: inode.changes + 1, hash: null, synced: "never" } as const;
     const kept = metadata.inodes.update(id, { ...changed, ...ofNothing });
     metadata.cacheFiles.update(lineage, { ...ofNothing, originHash: null, unproven: NO_RANGES });
     // A change made here keeps its age, so that a drain under way does not end without it.

@@ -14,7 +14,7 @@ import { formatTime } from "../../lib/time.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { After, InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
-import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
+import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
@@ -179,7 +179,7 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
     size: stat.size,
     attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
     changes: Math.max(inode.changes, word.changes) + 1,
-    synced: isHeld ? QUARANTINED : null,
+    synced: isHeld ? "quarantined" : "never",
   });
 }
 
@@ -309,7 +309,10 @@ async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<vo
     // Most likely the content came from the gateway. If not, it is a copy of the same bytes.
     if (metadata.inodes.isKnownContent(hash)) {
       const target = await paths.quarantine(paths.cacheFile(lineage), `live-${lineage}`);
-      return log.warn({ path: target }, "a cache file without a row was moved to quarantine: the gateway has its content");
+      return log.warn(
+        { path: target },
+        "a cache file without a row was moved to quarantine: the gateway has its content",
+      );
     }
     return placeFile(needs, { lineage, changes: 0, path: [] }, stat, NO_RANGES);
   }

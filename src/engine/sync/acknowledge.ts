@@ -10,7 +10,15 @@ import type { Node } from "../../contract/resources.ts";
 import { minus, plus } from "../../lib/clocks.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { Entry } from "../../metadata/entries.ts";
-import { baseOf, kindOf, type NodeRow, revisionOf, type Seen } from "../../metadata/nodes.ts";
+import {
+  baseOf,
+  isKnownAfter,
+  kindOf,
+  type NodeRow,
+  revisionOf,
+  type Seen,
+  type WritePosition,
+} from "../../metadata/nodes.ts";
 import {
   type Host,
   type LocalFiles,
@@ -41,14 +49,14 @@ type Sent = Attempt<Request>;
 const LATER_MS = 10_000;
 
 /**
- * The request was carried out. `told` is the node after it; `toldPosition` is its position in the journal (0: not
- * told).
+ * The request was carried out. `told` is the node after it; `toldPosition` is its position in the journal (absent
+ * or 0: not told).
  */
 export function acknowledge(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   attempt: Sent,
   told: Node,
-  toldPosition: number,
+  toldPosition?: number,
 ): void {
   const { metadata, client } = context;
   metadata.transaction(() => {
@@ -94,7 +102,8 @@ export function acknowledge(
     // A repeated request gets its first answer, however old. So what was heard of the node since then is news.
     const waiting = metadata.arrivals.get(node.id);
     if (waiting !== undefined && waiting.revision <= node.revision) metadata.arrivals.remove(node.id);
-    if (row.base === null && position <= metadata.settings.getNumber("cursor")) metadata.rereads.add(node.id);
+    if (row.base === null && !isKnownAfter(position, metadata.settings.getNumber("cursor")))
+      metadata.rereads.add(node.id);
     adoptVersion(context, row, attempt, base, node.id);
     closeAttempt(context, attempt);
     if (attempt.request.do === "exchange") otherHasMoved(context, attempt.request, position);
@@ -133,7 +142,7 @@ function leaveNode(context: Rows & Remote & Host, row: NodeRow): NodeRow {
 function isOfOtherRow({ metadata }: Rows, row: NodeRow, nodeId: string): boolean {
   const stranger = metadata.nodes.ofNodeId(nodeId);
   if (row.entry !== null || stranger === undefined || stranger.id === row.id || stranger.entry === null) return false;
-  const isChangedHere = stranger.dirtySince !== null || (stranger.base?.position ?? 0) > 0;
+  const isChangedHere = stranger.dirtySince !== null || typeof stranger.base?.position === "number";
   return isChangedHere || stranger.changedAt === null || row.leftAt === null || stranger.changedAt <= row.leftAt;
 }
 
@@ -183,7 +192,7 @@ function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRo
 function otherHasMoved(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   request: Extract<Request, { do: "exchange" }>,
-  position: number,
+  position: WritePosition,
 ): void {
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(request.with);
@@ -235,7 +244,7 @@ function closeRefused(
  * except for changes that the journal told while the folder was not known here, and that were passed over; a new
  * listing finds them. The folder still counts as listed: programs can list it also while the gateway does not answer.
  */
-function folderIsCreated(context: Rows & Remote & Uploads & Tree, row: NodeRow, position: number): void {
+function folderIsCreated(context: Rows & Remote & Uploads & Tree, row: NodeRow, position: WritePosition): void {
   const inode = context.nodeRows.inodeOf(row);
   if (inode === undefined) return;
   if (isCoveredByIndex(context, position)) requestRelist(context, inode.id);
@@ -247,13 +256,13 @@ function acknowledgeDeletion(
   row: NodeRow,
   attempt: Sent,
   revision: number,
-  position: number,
+  position: WritePosition,
 ): void {
   const { metadata } = context;
   closeAttempt(context, attempt);
-  const seen: Seen = { deleted: true, revision, ...(position < 0 ? {} : { position }) };
+  const seen: Seen = { deleted: true, revision, ...(typeof position === "object" ? {} : { position }) };
   // The answer was lost: the journal may have told of the deletion already, and will not tell it again.
-  const isTold = position < 0 && row.seen !== null && "deleted" in row.seen;
+  const isTold = typeof position === "object" && row.seen !== null && "deleted" in row.seen;
   addTombstone(context, isTold ? row : { ...row, seen });
   context.quota.grew(attempt, -(row.base?.size ?? 0));
   if (row.entry === null) {
@@ -304,7 +313,7 @@ export function refused(
       return { retry: true, afterMs: LOOK_AGAIN_MS };
     }
     if (isOurs || (mayBeOurs && isEarlierTry(context, row, attempt, node))) {
-      acknowledge(context, attempt, node, 0);
+      acknowledge(context, attempt, node);
       return { retry: false };
     }
     closeRefused(context, attempt, error);
@@ -493,7 +502,7 @@ function join(
   const isItsOwn = metadata.entries.get(entry.id)?.inode === inode.id;
   if (isItsOwn && inode.linkGroup === null) enterGroup(context, inode, node);
   if (node.head !== null) context.cacheFiles.comesFrom(inode.lineage, { node: node.id, version: node.head });
-  const position = positionNow(context, 0);
+  const position = positionNow(context);
   metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });
   metadata.arrivals.remove(node.id);
   if (isFolder) context.activity.expedite(inode.id);

@@ -64,7 +64,7 @@ export function adoptNode(
   const { node } = step;
   // A gateway that tells no hashes has the same content as long as it has the same head.
   const hash = node.contentHash ?? (node.head === row.base?.head ? row.base.hash : null);
-  const base = { ...baseOf(node, row.base?.position ?? 0), hash };
+  const base = { ...baseOf(node, row.base?.position), hash };
   metadata.nodes.update(row.id, { base, seen: null, seenAt: null });
   return taken;
 }

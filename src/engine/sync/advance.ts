@@ -227,7 +227,7 @@ function restore(
   if (occupant !== undefined) moveToConflictName(context, occupant);
   const inode = joinGroup(context, node) ?? inodeApart(context, node);
   const entry = metadata.entries.create(folder, shown.name, inode.id, shown.gatewayName);
-  const base = baseOf(node, row.base?.position ?? 0);
+  const base = baseOf(node, row.base?.position);
   metadata.nodes.update(row.id, { entry: entry.id, base, seen: null, seenAt: null });
   lookLater(context, inode.id);
   return true;

@@ -9,21 +9,22 @@
  */
 import { SETTLE_MS } from "../../contract/features.ts";
 import { millisecondsOf, type RowTime } from "../../lib/clocks.ts";
+import type { WritePosition } from "../../metadata/nodes.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
 
 type Needs = Pick<Remote & Host, "client" | "runtime">;
 
-/** The position of a write of ours that was answered now. `told`: by the gateway (0: not told, see `Base.position`). */
-export function positionNow({ client, runtime }: Needs, told: number): number {
-  const now = millisecondsOf(runtime.now());
-  if (!client.features.isFull) return now;
-  return told > 0 ? told : -Math.max(1, now);
+/** The position of a write of ours that was answered now. `told`: by the gateway (absent or 0: not told). */
+export function positionNow({ client, runtime }: Needs, told?: number): WritePosition {
+  const now = runtime.now();
+  return client.features.isFull ? told || { unconfirmedSince: now } : millisecondsOf(now);
 }
 
-/** Notes the position of our newest write. "Settled" needs it. */
-export function noteWritten({ metadata }: Pick<Rows, "metadata">, position: number): void {
+/** Notes the position, if it is known, of our newest write. "Settled" needs it. */
+export function noteWritten({ metadata }: Pick<Rows, "metadata">, position: WritePosition): void {
   const { settings } = metadata;
-  if (position > settings.getNumber("written")) settings.set("written", String(position));
+  if (typeof position === "number" && position > settings.getNumber("written"))
+    settings.set("written", String(position));
 }
 
 /**
@@ -67,9 +68,9 @@ export function noteIndexWatermark({ metadata }: Pick<Rows, "metadata">, asOf: n
  */
 export function isCoveredByIndex(
   { client, metadata }: Pick<Rows & Remote, "client" | "metadata">,
-  position: number,
+  position: WritePosition,
 ): boolean {
-  return client.features.isFull && position < metadata.settings.getNumber("cursor");
+  return client.features.isFull && (typeof position === "object" || position < metadata.settings.getNumber("cursor"));
 }
 
 /**

@@ -63,8 +63,8 @@ export function observeNode(
  */
 function isContradicted({ client }: Remote, { base, seen }: NodeRow, node: Node): boolean {
   if (!client.features.isFull || base === null || (seen !== null && "deleted" in seen)) return false;
-  const known = seen === null ? base : baseOf(seen.node, 0);
-  return known.revision === node.revision && !isSameBase(known, baseOf(node, 0));
+  const known = seen === null ? base : baseOf(seen.node);
+  return known.revision === node.revision && !isSameBase(known, baseOf(node));
 }
 
 /** The node shows the state before a deletion that is known here. `node`: as `withRevision` returns it. */

@@ -33,7 +33,7 @@ export function recognizeOwn(
   if (row.nodeId === node.id && !isAfterBase(row, node.revision)) return false;
   const known = metadata.nodes.ofNodeId(node.id);
   if (known !== undefined && known.id !== row.id) return false;
-  const position = positionNow(context, 0);
+  const position = positionNow(context);
   const effect = effectOf(row.base, attempt, { base: baseOf(node, position), lastKey: node.lastKey }, client.features);
   // A request with content has a condition on the head that it replaces, and on nothing else. Another
   // mount may have moved the node before our request arrived.
@@ -105,7 +105,7 @@ const isMadeBy = (context: Rows & Remote & Host, attempt: Attempt<Request>, node
 function isLike(context: Rows & Remote & Host, attempt: Attempt<Request>, node: Node): boolean {
   const { request } = attempt;
   if ("nodeId" in request || (request.do === "folder") !== (node.kind === "folder")) return false;
-  const base = { ...baseOf(node, 0), hash: "hash" in request ? request.hash : null };
+  const base = { ...baseOf(node), hash: "hash" in request ? request.hash : null };
   const shown = { base, lastKey: node.lastKey };
   return isOnlyOurs(context, null, effectOf(null, attempt, shown, context.client.features), node);
 }

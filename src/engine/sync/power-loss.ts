@@ -9,7 +9,7 @@ import { savesOfLink } from "../../contract/saves.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
-import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
+import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -29,7 +29,7 @@ export async function distrustContents(context: Rows & LocalFiles & Host & Tree)
   for (const inode of metadata.inodes.unclean()) {
     // A writer had the file open, and no program was ever told that a change of it is durable.
     if (inode.content === "open") metadata.inodes.update(inode.id, { content: "clean" });
-    else if (inode.synced !== 1 && !(await isAsSnapshot(context, inode))) await judge(context, inode);
+    else if (inode.synced !== "durable" && !(await isAsSnapshot(context, inode))) await judge(context, inode);
   }
 }
 
@@ -74,8 +74,8 @@ async function judge(context: Rows & LocalFiles & Host & Tree, inode: Inode): Pr
     if (isBorn && inode.fsynced === 0 && names.length === 1 && entry !== undefined && row !== undefined) {
       return headAgain(context, entry, row, size);
     }
-    if (isBorn) return void metadata.inodes.update(inode.id, { synced: QUARANTINED });
-    if (entry === undefined || inode.synced !== null) return;
+    if (isBorn) return void metadata.inodes.update(inode.id, { synced: "quarantined" });
+    if (entry === undefined || inode.synced !== "never") return;
     if (size === undefined && inode.size > 0) {
       metadata.inodes.update(inode.id, { size: 0 });
       log.warn({ name: entry.name, size: inode.size }, "a new file that was never synced is empty after power loss");

@@ -7,7 +7,7 @@
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { JournalEntry, NodePage } from "../../contract/resources.ts";
 import { plus } from "../../lib/clocks.ts";
-import type { NodeRow } from "../../metadata/nodes.ts";
+import type { Base, NodeRow } from "../../metadata/nodes.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
 import { limitList } from "../host/index.ts";
 import { noteIndexWatermark, noteWritten } from "./index-watermark.ts";
@@ -37,13 +37,13 @@ export async function areConfirmed(context: Rows & Remote & Host, signal: AbortS
     if (first === undefined) return true;
     const place = placeOf(first);
     if (place === undefined) {
-      positionIs(context, first, 0);
+      positionIs(context, first, undefined);
       continue;
     }
     const { parent, name } = place;
     const { listFolder } = context.client;
     showing(context, await listFolder(parent, { name, signal }));
-    if ((context.metadata.nodes.get(first.id)?.base?.position ?? 0) < 0) return false;
+    if (isUnconfirmed(context.metadata.nodes.get(first.id))) return false;
     if (rows.length < FEW || rows.some((row) => placeOf(row)?.parent !== parent)) continue;
     const check = limitList(`names in folder ${parent}`);
     let after: string | null | undefined;
@@ -78,11 +78,10 @@ function showing(context: Rows & Remote & Host, { items, asOf }: NodePage): void
     noteIndexWatermark(context, asOf);
     for (const node of items) {
       const row = metadata.nodes.ofNodeId(node.id);
-      if (row?.base == null || row.base.position >= 0) continue;
-      if (node.revision < row.base.revision) continue;
+      if (!isUnconfirmed(row) || node.revision < row.base.revision) continue;
       noteWritten(context, asOf);
       // Not the position of the list: that would hide earlier changes of the node.
-      positionIs(context, row, 0);
+      positionIs(context, row, undefined);
     }
   });
 }
@@ -90,11 +89,14 @@ function showing(context: Rows & Remote & Host, { items, asOf }: NodePage): void
 /** The journal tells of the change, or of a later one. */
 export function confirmByJournal(context: Rows & Remote, { nodeId, revision, position }: JournalEntry): void {
   const row = context.metadata.nodes.ofNodeId(nodeId);
-  if (row?.base == null || row.base.position >= 0 || revision < row.base.revision) return;
+  if (!isUnconfirmed(row) || revision < row.base.revision) return;
   noteWritten(context, position);
   positionIs(context, row, position);
 }
 
-function positionIs({ metadata }: Pick<Rows, "metadata">, { id, base }: NodeRow, position: number): void {
+const isUnconfirmed = (row: NodeRow | undefined): row is NodeRow & { readonly base: Base } =>
+  typeof row?.base?.position === "object";
+
+function positionIs({ metadata }: Pick<Rows, "metadata">, { id, base }: NodeRow, position: number | undefined): void {
   if (base !== null) metadata.nodes.update(id, { base: { ...base, position } });
 }

@@ -180,7 +180,7 @@ async function resolveByReading(
     throw new RemoteError("conflict", `${request.do}: the name is taken`, { node });
   }
   // This request made the node, or another one did with the same content. Both come to the same.
-  context.answers.acknowledge(attempt, node, 0);
+  context.answers.acknowledge(attempt, node);
   return true;
 }
 
@@ -198,7 +198,7 @@ async function resolveByNode(
     if (isVersion && found.head === request.ifHead) return false;
     const node = isVersion ? await hashed(context, request, found, signal) : found;
     if (isEffectOf(request, node)) {
-      context.answers.acknowledge(attempt, node, 0);
+      context.answers.acknowledge(attempt, node);
       return true;
     }
     const revision = context.observer.withRevision(node, "id")?.revision;

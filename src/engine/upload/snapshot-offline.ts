@@ -8,7 +8,7 @@ import { plus } from "../../lib/clocks.ts";
 import { inStep, sleep, type Timer } from "../../lib/runtime.ts";
 import { isProven, isWhole } from "../../metadata/cache-files.ts";
 import type { After, InodeId } from "../../metadata/ids.ts";
-import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
+import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 
@@ -79,7 +79,7 @@ function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): No
   const { metadata, cacheFiles, runtime, readFailures } = context;
   const before = plus(runtime.now(), -REST_MS);
   return inodes.flatMap(({ id, lineage, content, hash, synced }) => {
-    if (content !== "dirty" || hash !== null || synced === QUARANTINED || (cacheFiles.get(lineage)?.writers ?? 0) > 0)
+    if (content !== "dirty" || hash !== null || synced === "quarantined" || (cacheFiles.get(lineage)?.writers ?? 0) > 0)
       return [];
     const cacheFile = metadata.cacheFiles.get(lineage);
     // A file that failed once is tried again by the write-back loop. A check of unverified ranges may need the gateway.

@@ -8,7 +8,7 @@ import { isSameStat } from "../../lib/files.ts";
 import { formatTime } from "../../lib/time.ts";
 import type { DetachedFileRow } from "../../metadata/detached-files.ts";
 import type { InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
-import { type Inode, QUARANTINED } from "../../metadata/inodes.ts";
+import type { Inode } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
 import type { CacheFile, Host, LocalFiles, Remote, Rows, SnapshotProgress } from "../core/index.ts";
 import { mayRefer } from "../host/index.ts";
@@ -45,7 +45,7 @@ export async function takeSnapshot(
   const { metadata, cacheFiles } = context;
   const inode = metadata.inodes.get(inodeId);
   if (inode === undefined || inode.kind !== "file") return "clean";
-  if (inode.synced === QUARANTINED) return "held";
+  if (inode.synced === "quarantined") return "held";
   if (hasSnapshot(context, inode)) return "taken";
   // A version of the gateway needs a snapshot only if the gateway cannot be told to copy the content from that version.
   const canRefer = mayRefer(context, inode);
@@ -234,7 +234,7 @@ function commitSnapshotNow(
     metadata.detachedFiles.setDirtySince(inode.id, null);
     return "clean";
   }
-  metadata.inodes.update(inode.id, { hash, size, content: "dirty", synced: staysAsItIs ? 1 : 0 });
+  metadata.inodes.update(inode.id, { hash, size, content: "dirty", synced: staysAsItIs ? "durable" : "formerly" });
   if (size > 0) {
     const { id } = metadata.snapshots.create({
       ...(snapshot.id === undefined ? {} : { id: snapshot.id }),

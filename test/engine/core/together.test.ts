@@ -50,7 +50,7 @@ test("many snapshots at once share one sync and are whole", async () => {
   expect(results).toEqual(inodes.map(() => ({ status: "fulfilled", value: "taken" })));
   expect(counts).toEqual({ disk: 1, folder: 0 });
   for (const [index, id] of inodes.entries()) {
-    expect(world.inode(id)).toMatchObject({ hash: hashOf(bytesOf(index)), synced: 1 });
+    expect(world.inode(id)).toMatchObject({ hash: hashOf(bytesOf(index)), synced: "durable" });
   }
 });
 
@@ -78,7 +78,7 @@ test("after the disk failed as a whole each file is synced by itself: it tells o
   world.files.fail({ path: /^\/state$/, code: "EIO", on: ["syncFolder"], times: 1 });
   for (const some of [inodes.slice(0, 8), inodes.slice(8)]) await snapshotAll(world, some);
   expect(counts.disk).toBe(1);
-  expect(inodes.filter((id) => world.inode(id).synced !== 1)).toEqual([]);
+  expect(inodes.filter((id) => world.inode(id).synced !== "durable")).toEqual([]);
 });
 
 for (const isOpenStill of [true, false]) {
@@ -102,7 +102,7 @@ for (const isOpenStill of [true, false]) {
     expect((await first).map(({ status }) => status)).toEqual(Array(4).fill("fulfilled"));
     const results = await second;
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "fulfilled"]);
-    expect(world.inode(bad).synced).not.toBe(1);
+    expect(world.inode(bad).synced).not.toBe("durable");
   });
 }
 

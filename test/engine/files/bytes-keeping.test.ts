@@ -268,7 +268,7 @@ test("before a byte of synced content changes, the rows that say so are synced",
   cacheFile.disk.file = writing;
   await world.write(handle, 0, TEXT);
   await world.write(handle, 5, TEXT);
-  expect(order).toEqual(["rows synced, saying 0", "written", "written"]);
+  expect(order).toEqual(["rows synced, saying formerly", "written", "written"]);
 });
 
 test("recovery reads no clean file", async () => {

@@ -94,7 +94,7 @@ test("nothing passes into a file with privileges, which a write takes away, nor 
 /** What the rows must say of a file that was just written to, whoever did it. */
 function expectTold(world: BytesWorld, id: InodeId): void {
   const { content, hash, synced, lineage } = world.inode(id);
-  expect({ content, hash, isSafe: synced === 1 }).toEqual({ content: "dirty", hash: null, isSafe: false });
+  expect({ content, hash, isSafe: synced === "durable" }).toEqual({ content: "dirty", hash: null, isSafe: false });
   expect(world.context.cacheFiles.get(lineage)).toMatchObject({
     changes: { isContentDirty: true, isDurable: false, hasUnpersistedStat: true },
   });
@@ -154,7 +154,7 @@ for (const [name, flow] of Object.entries(FLOWS)) {
       const { synced } = world.inode(id);
       if (hasPassed) {
         passed += 1;
-        expect(synced === 1 && syncs === syncsBefore, `called synced, written at turn ${turn}`).toBe(false);
+        expect(synced === "durable" && syncs === syncsBefore, `called synced, written at turn ${turn}`).toBe(false);
       } else await world.write(handle, 0, LATER);
       const { hash } = world.inode(id);
       const now = await world.readAll(world.inode(id));
@@ -174,7 +174,7 @@ test("what passed is found after a crash, and after power loss is not taken for 
   const world = await createBytesWorld();
   const { id, handle } = await written(world);
   await createFileSystem(world.context).fsync(CALLER, handle, false);
-  expect(world.inode(id).synced).toBe(1);
+  expect(world.inode(id).synced).toBe("durable");
   expect(passes(world, handle)).toBe(false);
   await world.write(handle, 0, FIRST);
   expect(passes(world, handle)).toBe(true);

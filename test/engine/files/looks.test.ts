@@ -117,7 +117,7 @@ test("what was written since a sync is not called safe where the last close cann
   const heal = world.files.fail({ path: /live/, code: "EIO", on: ["stat"], times: Number.POSITIVE_INFINITY });
   await createFileSystem(context).release(writer.handle);
   heal();
-  expect(inode()).toMatchObject({ content: "dirty", synced: 0 });
+  expect(inode()).toMatchObject({ content: "dirty", synced: "formerly" });
   await context.syncRows();
   const next = await world.powerLoss();
   expect(await snapshot(next, next.context.metadata.inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0))).toBe("held");

@@ -93,7 +93,7 @@ test("a list that shows the node as it was before our change says nothing of it"
   rename(world, row, ROOT_INODE, "new");
   const [node = nodeOf("n0")] = nodes;
   const moved = { ...node, name: "new", revision: 2 };
-  world.context.answers.acknowledge(sendNext(world, row, "move"), moved, 0);
+  world.context.answers.acknowledge(sendNext(world, row, "move"), moved);
   Object.assign(gateway, { shows: [{ ...moved, revision: 1 }], asOf: 0 });
   expect(await settled()).toBe(false);
   gateway.shows = [moved];

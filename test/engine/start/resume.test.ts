@@ -237,7 +237,14 @@ test("so does one that has it open for writing, and whoever else has that versio
 
 test("a folder that is listed goes on", async () => {
   const { world, table, successor } = await worldWith();
-  const handle = table.add({ request: 0, lineage: ROOT, kind: "folder", write: false, append: false, backing: 0 });
+  const handle = table.add({
+    request: undefined,
+    lineage: ROOT,
+    kind: "folder",
+    write: false,
+    append: false,
+    backing: undefined,
+  });
   void world;
   const next = await successor();
   expect(next.context.handles.get(handle)).toMatchObject({ kind: "folder", inode: ROOT });

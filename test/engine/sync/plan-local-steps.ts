@@ -102,7 +102,7 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
         Object.assign(inode, { state, originNode: step.node.id, originVersion: step.node.head });
       }
     }
-    row.base = baseOf(step.node, row.base?.position ?? 0);
+    row.base = baseOf(step.node, row.base?.position);
     row.seen = null;
     return true;
   }
@@ -179,7 +179,7 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
     const occupant = find(folder, node.name);
     if (occupant !== undefined) moveAside(occupant);
     row.entry = addEntry(folder, node.name, inodeOfNode(node));
-    row.base = baseOf(node, 0);
+    row.base = baseOf(node);
     row.seen = null;
     return true;
   }
@@ -226,10 +226,10 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
     const isOtherPlace =
       request !== undefined && "parent" in request && (request.parent !== node.parentId || request.name !== node.name);
     if (isOtherPlace || (row.nodeId !== null && row.nodeId !== node.id)) {
-      addRow({ kind: node.kind, entry: null, nodeId: node.id, base: baseOf(node, 0) });
+      addRow({ kind: node.kind, entry: null, nodeId: node.id, base: baseOf(node) });
       return true;
     }
-    Object.assign(row, { nodeId: node.id, base: baseOf(node, 0), seen: null });
+    Object.assign(row, { nodeId: node.id, base: baseOf(node), seen: null });
     advance(row);
     return true;
   }
@@ -258,7 +258,7 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
       return;
     }
     const entry = addEntry(folder, node.name, inodeOfNode(node));
-    addRow({ kind: node.kind, entry, nodeId: node.id, base: baseOf(node, 0) });
+    addRow({ kind: node.kind, entry, nodeId: node.id, base: baseOf(node) });
   }
 
   function makeWay(occupant: Entry, node: Node): boolean {

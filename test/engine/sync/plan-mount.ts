@@ -103,7 +103,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Abilitie
     }
   }
 
-  function acknowledge(row: Row, attempt: Attempt, node: Node, position: number): void {
+  function acknowledge(row: Row, attempt: Attempt, node: Node, position?: number): void {
     if (attempt.request.do === "delete") {
       acknowledgeDeletion(row, node.revision);
       return;
@@ -134,7 +134,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Abilitie
     advance(row);
   }
 
-  function otherHasMoved(request: Extract<Request, { do: "exchange" }>, position: number): void {
+  function otherHasMoved(request: Extract<Request, { do: "exchange" }>, position?: number): void {
     const row = rowOfNode(request.with);
     if (row?.base?.revision !== request.withRevision) {
       refresh.add(request.with);
@@ -160,7 +160,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Abilitie
   }
 
   /** Base after exactly our request, when the node shows that somebody changed it since. */
-  function effectOf(before: Base | null, { request, key }: Attempt, node: Node, position: number): Base {
+  function effectOf(before: Base | null, { request, key }: Attempt, node: Node, position?: number): Base {
     const common = { ...(before ?? baseOf(node, position)), revision: node.revision, position };
     if (request.do === "delete") return common;
     const place =
@@ -196,7 +196,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Abilitie
     const isOther = request.do === "exchange" && node?.id === request.with;
     if (!isOther && node?.lastKey != null && keys.get(node.lastKey) === row) {
       if (attempt.key === node.lastKey) {
-        acknowledge(row, attempt, node, 0);
+        acknowledge(row, attempt, node);
         return;
       }
     }
@@ -233,7 +233,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Abilitie
     if (inode.kind === "file") {
       Object.assign(inode, { state: "clean", originNode: node.id, originVersion: node.head });
     }
-    Object.assign(row, { nodeId: node.id, base: baseOf(node, 0), seen: null });
+    Object.assign(row, { nodeId: node.id, base: baseOf(node), seen: null });
     arrivals.delete(node.id);
     advance(row);
     return true;

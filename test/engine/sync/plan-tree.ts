@@ -173,7 +173,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Abilities
   const root = addEntry(null, "", folderInode({}));
   const rootNode = gateway.live(ROOT);
   if (rootNode === undefined) throw new Error("no root");
-  addRow({ kind: "folder", entry: root, nodeId: ROOT, base: baseOf(rootNode, 0) });
+  addRow({ kind: "folder", entry: root, nodeId: ROOT, base: baseOf(rootNode) });
 
   function localOf(entry: Entry): Local {
     const { inode } = entry;

@@ -34,7 +34,7 @@ const CLEAN: LocalContent = {
 };
 const DIRTY: LocalContent = { ...CLEAN, state: "dirty", hash: "two", hasSnapshot: true };
 const LOCAL: Local = { parent: "root", name: "a", attributes: FILE.attributes, content: CLEAN };
-const BASE: Base = baseOf(FILE, 0);
+const BASE: Base = baseOf(FILE);
 
 /** A file both sides agree on, changed as given. */
 function file(change: Partial<View> = {}, local: Partial<Local> = {}): View {
@@ -70,7 +70,7 @@ function file(change: Partial<View> = {}, local: Partial<Local> = {}): View {
 }
 
 function folder(change: Partial<View> = {}, local: Partial<Local> = {}): View {
-  return { ...file({}, { content: null, ...local }), kind: "folder", base: baseOf(FOLDER, 0), ...change };
+  return { ...file({}, { content: null, ...local }), kind: "folder", base: baseOf(FOLDER), ...change };
 }
 
 const UNBORN = { nodeId: null, base: null } as const;

@@ -145,7 +145,7 @@ test("what is written once the copy was made does not make it void; the snapshot
   };
   Object.assign(world.context, { runtime: { ...world.context.runtime, files: { ...files, hash } } });
   expect(await snapshot(world, inode.id)).toBe("taken");
-  expect(world.inode(inode.id)).toMatchObject({ content: "dirty", hash: null, synced: 0 });
+  expect(world.inode(inode.id)).toMatchObject({ content: "dirty", hash: null, synced: "formerly" });
   expect([await bytesOf(world, inode.id), world.context.lastSnapshots.get(inode.id)?.at]).toEqual([TEXT, at]);
 });
 
@@ -371,8 +371,8 @@ test("of a file that stays open too, the name is synced before the rows call its
   const { dir } = parse(world.context.paths.cacheFile(inode.lineage));
   const restore = world.files.fail({ path: new RegExp(`^${dir}$`), code: "EIO", on: ["syncFolder"] });
   await expect(snapshot(world, inode.id)).rejects.toThrow("EIO");
-  expect(world.inode(inode.id).synced).toBeNull();
+  expect(world.inode(inode.id).synced).toBe("never");
   restore();
   expect(await snapshot(world, inode.id)).toBe("taken");
-  expect(world.inode(inode.id).synced).toBe(1);
+  expect(world.inode(inode.id).synced).toBe("durable");
 });
