@@ -1,4 +1,4 @@
-/** The account of a token, and the roles of accounts in a workspace. */
+/** Calls about the account of a token, and about the roles of accounts in a workspace. */
 import {
   type AccountStatus,
   accountStatus,

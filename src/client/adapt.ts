@@ -1,7 +1,7 @@
 /**
  * Translates between the contract and another gateway: a transport around a transport, controlled by a profile. It
  * rewrites the client's requests for that gateway, and its answers for the client. If several calls of the gateway can
- * stand in for a missing feature, they are made here. The engine must do without all other missing features.
+ * replace a missing feature, they are made here. The engine must do without all other missing features.
  */
 
 import { z } from "zod";
@@ -24,7 +24,7 @@ interface Asked {
   readonly request: HttpRequest;
 }
 
-/** The resource that the pages of a list consist of. */
+/** The resource of the items of a list. */
 const PAGES: Readonly<Partial<Record<OperationName, ResourceName>>> = {
   listWorkspaces: "workspace",
   listNodes: "node",
@@ -47,7 +47,7 @@ const UNTOLD: Readonly<Partial<Record<ResourceName, Readonly<Record<string, unkn
   version: { branch: "main", contentHash: null, mimeType: "application/octet-stream" },
 };
 
-/** A node that is not found yet is asked for again a few times after this wait. */
+/** The Retry-After for a new node whose id is not found yet. */
 const NOT_FOUND_YET_MS = 4_000;
 const PAGE = 200;
 const PAGES_MAX = 10_000;
@@ -118,7 +118,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return { kind: "json", value: resource === undefined ? value : toTheirs(profile, resource, value) };
   }
 
-  /** A call of our own that is needed to answer another call. It has that call's token. */
+  /** An additional call that is needed to answer `asked`. It has the token of `asked`. */
   function ask(asked: Asked, operation: OperationName, parameters: Parameters, query: Parameters = {}): Asked {
     const { authorization } = asked.request.headers;
     const headers: Record<string, string> = { accept: "application/json", "user-agent": "wsfs" };
@@ -151,7 +151,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   }
 
   /**
-   * The node of this name in the folder, as far as the gateway shows it, and the position the answer is complete up to.
+   * The node of this name in the folder, as far as the gateway shows it. `asOf`: the position up to which the answer is
+   * complete.
    */
   async function findChild(asked: Asked, parentId: string, name: string): Promise<{ node: unknown; asOf: number }> {
     if (features.isFull) {
@@ -190,10 +191,10 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return ourPage(profile, value, begun, comesWhole ? undefined : Number(pageNo), item);
   }
 
-  /** Throws when a gateway shows the same page under every number: walking it would never end. */
+  /** Throws "malformed" when a gateway shows the same page under every number: a walk would never end. */
   function checkMoved(first: unknown, items: readonly Record<string, unknown>[]): void {
     if (first === undefined || items[0]?.id !== first) return;
-    const what = "two pages are the same: a profile says of lists that come whole";
+    const what = "two pages are the same: for lists that come whole, a profile has";
     throw new RemoteError("malformed", `${what} "query": {"pageNo": null} (profile ${profile.name})`);
   }
 
@@ -220,7 +221,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   }
 
   /**
-   * Checks a condition just before the request, for a plain gateway, which has none. A change in between is not
+   * Checks a condition just before the request, because a plain gateway has no conditions. A change in between is not
    * noticed. Undefined: the condition holds.
    */
   async function brokenCondition(asked: Asked): Promise<HttpAnswer | undefined> {
@@ -230,7 +231,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       const { node } = await findChild(asked, request.query.parentId, parameters.path ?? "");
       return node === undefined ? undefined : problem(412, { detail: "the name is taken", node });
     }
-    // Conditions on a revision mean nothing where nobody counts changes.
+    // A plain gateway counts no changes, so a condition on a revision means nothing.
     if (ifMatch === undefined || parameters.nodeId === undefined || !isVersion(operation)) return undefined;
     const node = await askNode(asked, parameters.nodeId);
     if (node === undefined) return problem(404, { detail: "the node is not there" });
@@ -247,8 +248,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     if (broken !== undefined) return broken;
     const asked = await withAlways(features.isFull ? given : withoutConditions(given));
     const answer = await exchange(asked);
-    // When answers say nothing of the node, only the status tells whether it was done. A redirection does not mean that
-    // it was.
+    // Where answers do not contain the node, only the status shows that the change was made. A redirection does not.
     if (answer.status < 200 || answer.status >= 300) return refusal(asked, answer);
     if (operationOf(asked.operation).answer === "full") {
       const value = await jsonOf(answer, asked.operation);
@@ -261,14 +261,14 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       const node = await askNode(asked, nodeId);
       return node === undefined ? problem(404, { detail: "the node is not there" }) : json(200, withPosition(node));
     }
-    // Nothing is left of the node that could be reported.
+    // The deleted node cannot be read any more, so the answer has only its id.
     const gone = { id: nodeId, kind: "file", name: "", path: "" };
     return json(200, withPosition({ ...ourNode(profile, {}, now()), ...gone }));
   }
 
   /**
    * Adds the fields that the gateway always requires, with their present values. If another mount moves the node
-   * meanwhile, this undoes that move.
+   * between this look and the change, the change undoes that move.
    */
   async function withAlways(asked: Asked): Promise<Asked> {
     const { always } = operationOf(asked.operation);
@@ -286,7 +286,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return { position: features.isFull ? 0 : now(), ...node };
   }
 
-  /** A 409 or 412 with the node that stands in the way, also when the gateway does not send it. */
+  /** The refusal. A 409 or 412 gets the node that is in the way, also when the gateway does not send it. */
   async function refusal(asked: Asked, answer: HttpAnswer): Promise<HttpAnswer> {
     const value = await looseJson(answer, asked.operation);
     const { node: told, ...words } = toOurs(profile, "problem", value);
@@ -299,7 +299,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return problem(answer.status, { ...words, ...(node === undefined ? {} : { node }) }, answer.headers);
   }
 
-  /** The place that a request asks for its node. */
+  /** The place that a request wants for its node. */
   function placeOf({ request, parameters, operation }: Asked): { parentId: string; name: string } | undefined {
     if (operation === "upload") {
       const { parentId } = request.query;
@@ -330,8 +330,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   }
 
   /**
-   * The bytes of the head, if the head is still the requested version after the bytes have begun to come. It was the
-   * head when they began too, because no old head comes back.
+   * The bytes of the head, if the head is the requested version after the bytes began to come. It was the head when
+   * they began too, because an old head never comes back.
    */
   async function ofVersion(asked: Asked, answer: HttpAnswer, version: string | undefined): Promise<HttpAnswer> {
     const node = await askNode(asked, asked.parameters.nodeId ?? "");
@@ -340,8 +340,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       return { ...answer, headers: { ...answer.headers, etag: `"${head}"` } };
     }
     if (node === undefined) {
-      // The node's bytes came, so the node exists, and is so new that its id is not found for a moment. That says
-      // nothing of the gateway's state: only this node must wait.
+      // The node's bytes came, so the node exists. It is so new that its id is not found for a moment. Only this node
+      // must wait: the gateway works.
       const details = { status: 503, retryAfterMs: NOT_FOUND_YET_MS, isOfNode: true } as const;
       throw new RemoteError("server", "the node's head is not known yet", details);
     }
@@ -432,7 +432,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
 /** True if the operation makes a version of a node. Its condition is then on the head. */
 const isVersion = (operation: OperationName) => operation === "writeContent" || operation === "writeReference";
 
-/** A call on the way was refused, and its answer is the answer of the whole call. */
+/** An additional call was refused. Its answer becomes the answer of the whole call. */
 class Refusal extends Error {
   readonly answer: HttpAnswer;
   constructor(answer: HttpAnswer) {
@@ -470,7 +470,7 @@ function isLast(page: Record<string, unknown>, pageNo: number): boolean {
   return itemsOf(page).length === 0 || pageNo * Number(page.pageSize) >= Number(page.totalCount);
 }
 
-/** Data that is not JSON is left for the schema to refuse. */
+/** Undefined: not JSON. The schema then refuses the data. */
 function parseEvent(data: string): unknown {
   try {
     return JSON.parse(data);
@@ -487,7 +487,7 @@ function jsonOf(answer: HttpAnswer, operation: string): Promise<unknown> {
   return readJson(answer, z.unknown(), operation);
 }
 
-/** Whatever can be read of a refusal. */
+/** The JSON of a refusal. Undefined: it has none. */
 async function looseJson(answer: HttpAnswer, operation: string): Promise<unknown> {
   return jsonOf(answer, operation).catch((error: unknown) => {
     if (error instanceof RemoteError && error.code === "malformed") return undefined;

@@ -25,24 +25,24 @@ const CODES: Readonly<Record<number, RemoteErrorCode>> = {
   429: "throttled",
 };
 
-/** Problem documents of other gateways may lack fields or have wrong ones. The fields that fit are used. */
+/** Problem documents of other gateways may lack fields or have wrong ones. Only the fields that fit are used. */
 const text = z.string().optional().catch(undefined);
 const tolerantProblem = z
   .object({ title: text, detail: text, field: text, scope: text })
   .extend({ grant: problem.shape.grant.catch(undefined), node: node.optional().catch(undefined) })
   .catch({});
 
-/** A 507 without these fields is an ordinary one: a gateway that has no room for now. */
+/** A 507 without these fields means that the gateway itself has no room for now. */
 const size = z.number().int().min(0);
 const quotaProblem = z.object({ type: z.literal(OVER_QUOTA), quota: size, used: size, growth: size });
 
 /**
- * The answer to a write when the token may not read the node. Sent again with a better token, the request gets the full
+ * The answer to a write when the token may not read the node. The same request with a token that may gets the full
  * answer.
  */
 const bareReceipt = z.union([receipt.strict(), journalReceipt.strict()]);
 
-/** The status and headers of an answer, which come first. */
+/** The head of an answer, which comes before its body. */
 export type Head = Pick<HttpAnswer, "status" | "headers">;
 
 /**
@@ -121,7 +121,7 @@ export async function readProblem(
   return new RemoteError(excess === undefined ? codeOf(status) : "overQuota", `${operation}: ${message}`, details);
 }
 
-/** Gives up an unread body. */
+/** Gives an unread body up. */
 export async function discard(answer: HttpAnswer): Promise<void> {
   await answer.body[Symbol.asyncIterator]().return?.();
 }
@@ -130,7 +130,10 @@ export function malformed(operation: string, answer: Head, message: string): Rem
   return new RemoteError("malformed", `${operation}: ${message}`, detailsOf(answer));
 }
 
-/** The error of a transport, with `doing` before its message. `answer`: the answer that broke off. */
+/**
+ * The error of a transport, with `doing` before its message; "offline" unless it is a RemoteError. `answer`: the answer
+ * that broke off.
+ */
 export function transportFailure(error: unknown, doing: string, answer?: Head): RemoteError {
   const { requestId } = answer === undefined ? {} : detailsOf(answer);
   const told = requestId === undefined ? undefined : { requestId };
@@ -152,8 +155,9 @@ function codeOf(status: number): RemoteErrorCode {
 }
 
 /**
- * Seconds or an HTTP date (RFC 9110 §10.2.3), in milliseconds from now, at most a day. A date is on the gateway's
- * clock, which the answer tells too. By our clock, if it is set differently, everything would wait for the difference.
+ * Seconds or an HTTP date (RFC 9110 §10.2.3), as milliseconds from now, at most a day. A date is on the gateway's
+ * clock, so it is compared with the answer's Date. With a machine clock that is set differently, every wait would be
+ * wrong by the difference.
  */
 function parseRetryAfter(headers: HttpAnswer["headers"], now: () => WallTime): number | undefined {
   const { "retry-after": value, date = "" } = headers;
@@ -166,7 +170,7 @@ function parseRetryAfter(headers: HttpAnswer["headers"], now: () => WallTime): n
   return Math.min(Math.max(milliseconds, 0), RETRY_AFTER_MAX_MS);
 }
 
-/** Made once, because making it costs more than decoding an answer. It keeps no state between answers. */
+/** Made once, because making one costs more than decoding an answer. It keeps no state between answers. */
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 function parseJson(told: Uint8Array | string): unknown {

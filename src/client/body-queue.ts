@@ -1,14 +1,14 @@
 /**
- * The body of an answer between the connection that pushes it and the reader that pulls it: a short queue of chunks,
- * which pauses the connection when it is full. It knows no HTTP.
+ * A short queue of chunks between the connection, which pushes the body of an answer, and the reader, which pulls it.
+ * The connection pauses when the queue is full. It knows no HTTP.
  */
 const FULL_BYTES = 1024 * 1024;
 const LOW_BYTES = 256 * 1024;
 
 export interface BodyQueue {
-  /** False when full: push no more until `onLow`. */
+  /** False: the queue is full, and the connection must push no more until `onLow`. */
   push(chunk: Uint8Array): boolean;
-  /** The reader waits: it gets the next chunk in the turn in which it is pushed. */
+  /** True if the reader waits: it then gets the next chunk in the turn in which it is pushed. */
   isAwaited(): boolean;
   end(): void;
   /** The reader gets the queued chunks, then the error. */

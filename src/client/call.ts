@@ -1,7 +1,6 @@
 /**
  * One call of an operation. It builds the request from the contract's table, adds the token, asks for a fresh token
- * once after a 401, and turns every end but success into a RemoteError. It knows neither sockets nor the meaning of
- * operations.
+ * once after a 401, and turns every failure into a RemoteError. It knows neither sockets nor the meaning of operations.
  */
 import type { z } from "zod";
 import type { HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
@@ -25,7 +24,7 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
   /** See HttpRequest. */
   readonly takesLoans?: boolean | undefined;
-  /** Statuses besides 2xx that are answers and not errors. */
+  /** Statuses besides 2xx that are no errors. */
   readonly accept?: readonly number[];
 }
 
@@ -76,7 +75,7 @@ export function createSend(environment: CallEnvironment): Send {
     try {
       let answer = await attempt(call, token);
       if (answer.status === 401) {
-        // A call that was refused for its token has had no effect. Only such a call is repeated here.
+        // A call that was refused for its token had no effect, so it may be repeated.
         const refusal = await readProblem(answer, call.operation, now, conceal);
         onRefusal?.();
         const fresh = await askCredentials(() => credentials.renew(token), call);
@@ -113,7 +112,7 @@ export async function askJson<T extends z.ZodType>(
 function buildRequest(call: Call, token: string, mount: string | undefined): HttpRequest {
   const { operation, parameters = {}, body, signal, takesLoans } = call;
   for (const [field, value] of Object.entries(parameters)) {
-    // These values would change the path on the way or at the gateway.
+    // Proxies and the gateway would take these values for another path.
     const isPath = field === "path"; // its names were checked; "" is the root
     if ((value === "" && !isPath) || value === "." || value === ".." || !value.isWellFormed()) {
       throw new RemoteError(
@@ -140,12 +139,12 @@ function buildRequest(call: Call, token: string, mount: string | undefined): Htt
   };
 }
 
-/** Asks the credentials. An error of theirs becomes "unauthorized". */
+/** Asks the credentials. Their error becomes "unauthorized", unless it is a RemoteError. */
 async function askCredentials<T>(ask: () => Promise<T>, call: Call): Promise<T> {
   throwIfAborted(call);
   const { signal } = call;
   try {
-    // The token may come from a program that takes long.
+    // A program that gives the token may take long, so an abort does not wait for it.
     return await (signal === undefined ? ask() : unlessAborted(ask(), signal, () => aborted(call)));
   } catch (cause) {
     if (cause instanceof RemoteError) throw cause;
@@ -156,7 +155,7 @@ async function askCredentials<T>(ask: () => Promise<T>, call: Call): Promise<T> 
   }
 }
 
-/** The content was read and cannot be read again. */
+/** True if the content was read and cannot be read again. */
 function isSpent({ body }: Call): boolean {
   return body?.kind === "upload" && body.content.isSpent?.() === true;
 }

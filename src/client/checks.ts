@@ -10,10 +10,10 @@ export interface Wrong {
   readonly reason: string;
 }
 
-/** The first thing that is wrong with the value. */
+/** The first fault of the value. Undefined: it has none. */
 export type Check = (value: unknown, field: string) => Wrong | undefined;
 
-/** A check for each field of T, those that may be absent included: a new option cannot be forgotten here. */
+/** A check for each field of T, also for those that may be absent, so that no new option is forgotten. */
 export type Fields<T> = { readonly [Name in keyof Required<T>]: Check };
 
 export function is(expected: string, holds: (value: unknown) => boolean): Check {
@@ -28,7 +28,9 @@ export function either(one: unknown, check: Check): Check {
   return (value, field) => (value === one ? undefined : check(value, field));
 }
 
-/** An object with these fields and no others. An error names an option alone, and any other field with its object. */
+/**
+ * An object with these fields and no others. The name of an option stands alone, any other field's after its object.
+ */
 export function fields<T>(checks: Fields<T>): Check {
   const known: ReadonlyMap<string, Check> = new Map(Object.entries<Check>(checks));
   return (value, field) => {
@@ -46,7 +48,7 @@ export function fields<T>(checks: Fields<T>): Check {
   };
 }
 
-/** The arguments of a call: their names in order, each with its check. */
+/** The first fault of a call's arguments. `checks`: their names in order, each with its check. */
 export function wrongArgument(checks: Readonly<Record<string, Check>>, given: readonly unknown[]): Wrong | undefined {
   const names = Object.keys(checks);
   for (const [index, name] of names.entries()) {
@@ -91,7 +93,7 @@ export function hasMethods(expected: string, ...names: readonly string[]): Check
   );
 }
 
-/** Another realm's AbortSignal is one too. */
+/** Also one of another realm, so `instanceof` does not suffice. */
 export const aSignal = is(
   "an AbortSignal",
   (value) =>
@@ -101,7 +103,7 @@ export const aSignal = is(
     typeof Reflect.get(value, "addEventListener") === "function",
 );
 
-/** An object that is the same after its way as JSON: NaN would arrive as null, which removes an attribute. */
+/** An object that JSON does not change: NaN would arrive as null, which removes an attribute. */
 export const aJsonObject = is("a plain object of JSON values", (value) => isPlainObject(value) && isJson(value));
 
 export const aJson = is("a JSON value", isJson);
@@ -121,7 +123,7 @@ function isJson(value: unknown): boolean {
   return isPlainObject(value) && Object.values(value).every((item) => item === undefined || isJson(item));
 }
 
-/** True for objects made by { … }, also in another realm. The content of a Map or a promise would be passed over. */
+/** True for objects made by { … }, also in another realm. The content of a Map or a promise would be lost silently. */
 function isPlainObject(value: unknown): value is object {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

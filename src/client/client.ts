@@ -1,7 +1,7 @@
 /**
- * The calls of a gateway: typed, over the contract, each of them one request. Each call rejects with a `RemoteError`.
- * Only a call that was refused for its token (401) is sent again, with a new token. All other retries are up to the
- * caller: the engine, or `sdk/`, which programs use.
+ * The calls of a gateway, typed by the contract. Each is one request and rejects with a `RemoteError`. Only a call that
+ * was refused for its token (401) is sent again, with a new token. All other retries are up to the caller: the engine,
+ * or `sdk/`, which programs use.
  */
 import type { ApiKeyPage, CreatedApiKey } from "../contract/api-keys.ts";
 import type { Attributes, AttributesPatch } from "../contract/attributes.ts";
@@ -58,14 +58,14 @@ export interface ListOptions extends PageOptions {
   readonly name?: string | undefined;
 }
 
-/** The workspace of a call that neither a token nor a node id assigns to one. */
+/** The workspace of a call whose workspace follows neither from the token nor from a node id. */
 export interface WorkspaceOptions extends CallOptions {
   /** Name or id. A token that is bound to a workspace needs none, and may name no other. */
   readonly workspace?: string | undefined;
 }
 
 export interface NodeListOptions extends ListOptions, WorkspaceOptions {
-  /** The folder, by one of these two. Without both: the root. */
+  /** The folder, by its path or its id. Without both: the root. */
   readonly path?: string | undefined;
   readonly parentId?: string | undefined;
   /** All nodes below the folder instead of its children. */
@@ -74,8 +74,8 @@ export interface NodeListOptions extends ListOptions, WorkspaceOptions {
   readonly at?: string | undefined;
   readonly branch?: string | undefined;
   /**
-   * The nodes that were deleted from the folder, also from a deleted one, instead of those in it. Each has `deletedAt`
-   * and `deletedBy`.
+   * The nodes that were deleted from the folder, instead of those in it. Each has `deletedAt` and `deletedBy`. The
+   * folder itself may be deleted.
    */
   readonly deleted?: boolean | undefined;
 }
@@ -87,7 +87,7 @@ export interface NodeStreamOptions
   readonly after?: string | undefined;
 }
 
-/** Children of one folder, all of them or some in a row, in the order of names. */
+/** Some or all children of one folder, in the order of names. */
 export interface NodesPart {
   /** Id of their folder. */
   readonly folder: string;
@@ -103,7 +103,7 @@ export interface VersionListOptions extends PageOptions {
   readonly branch?: string | undefined;
 }
 
-/** Which entries. With several conditions, an entry must meet all of them. */
+/** Conditions on entries. An entry must meet all that are given. */
 export interface JournalFilter {
   /** Entries of this node, also of a deleted one. */
   readonly nodeId?: string | undefined;
@@ -138,14 +138,14 @@ export interface ContentOptions extends CallOptions {
   readonly version?: string | undefined;
   /** Bytes [start, end). Absent: the whole content. */
   readonly range?: { readonly start: number; readonly end: number } | undefined;
-  /** With `range`: only if the content still has this version; otherwise the whole content comes. */
+  /** With `range`: the range comes only if the content still has this version, else the whole content. */
   readonly ifVersion?: string | undefined;
   /** A moment of the past, ISO 8601: the content that the file had then. */
   readonly at?: string | undefined;
   readonly branch?: string | undefined;
   /**
-   * The reader of `bytes` is done with each chunk, or has copied it, in the turn in which the chunk comes. The
-   * connection may then use its memory again.
+   * True if the reader of `bytes` is done with each chunk, or has copied it, in the turn in which the chunk comes. The
+   * connection then uses the chunk's memory again.
    */
   readonly takesLoans?: boolean | undefined;
 }
@@ -159,7 +159,10 @@ export interface Content {
   readonly size: number;
   /** The type that the gateway tells. */
   readonly mimeType?: string | undefined;
-  /** Must be read to the end or returned. Fails with a RemoteError when it breaks off or is too short. */
+  /**
+   * Must be read to the end or returned. Fails with a RemoteError: "offline" or "silent" when the connection breaks,
+   * "malformed" when the bytes are too few or too many.
+   */
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
@@ -173,18 +176,21 @@ export interface UploadOptions extends CallOptions {
   readonly attributes?: Attributes | undefined;
   /** The branch whose head moves. Default: the gateway's main branch. */
   readonly branch?: string | undefined;
-  /** Bytes of the content that were handed to the network so far. Begins at 0 again with each try. */
+  /** Called with the number of bytes of the content that were handed to the network. Each try counts from 0. */
   readonly onProgress?: ((sent: number) => void) | undefined;
 }
 
 export interface KeyOptions extends CallOptions {
-  /** A request that is repeated with the same key gets the answer of the first. */
+  /**
+   * A request that is repeated with the same key gets the answer of the first. "invalid" (field "idempotencyKey"): the
+   * key was used for another request.
+   */
   readonly idempotencyKey?: string | undefined;
 }
 
 export interface RevisionOptions extends KeyOptions {
   /**
-   * Only if the node's revision is still this one; otherwise "changed" (412), with the node as it is in `error.node`.
+   * Only if the node's revision is still this one; otherwise "changed" (412), with the present node in `error.node`.
    */
   readonly ifRevision?: number | undefined;
 }
@@ -196,9 +202,9 @@ export interface RestoreOptions extends KeyOptions {
 }
 
 export interface RestoreTreeOptions extends KeyOptions {
-  /** Also deletes nodes that did not exist at that moment. */
+  /** Also deletes nodes that did not exist at that moment. Takes the scope node.file.delete ("forbidden"). */
   readonly exact?: boolean | undefined;
-  /** Changes nothing, but says what would be done. */
+  /** Changes nothing: the items are the actions that would be taken. */
   readonly plan?: boolean | undefined;
   /** The `next` of the answer before; absent at first. */
   readonly after?: string | undefined;
@@ -207,7 +213,7 @@ export interface RestoreTreeOptions extends KeyOptions {
 }
 
 export interface ExchangeOptions extends RevisionOptions {
-  /** The same for the other node. */
+  /** Like `ifRevision`, for the other node. */
   readonly otherRevision?: number | undefined;
 }
 
@@ -217,7 +223,7 @@ export interface CopySource {
   readonly version?: string | undefined;
 }
 
-/** Fields that are not named stay. Attributes merge by key; null removes one. */
+/** Fields that are absent stay as they are. Attributes merge by key; null removes one. */
 export interface NodeChange {
   readonly parentId?: string | undefined;
   readonly name?: string | undefined;
@@ -277,6 +283,11 @@ export interface ApiKeyOptions extends WorkspaceOptions {
 
 export type TriggerDescription = Omit<NewTrigger, "idempotencyKey">;
 
+/**
+ * Any call may reject with "offline", "silent", "server", "malformed", "throttled", "unauthorized", "forbidden",
+ * "invalid" and "aborted" (`Gateway` in connect.ts explains them). A call that names something which does not exist,
+ * or which the token does not show, rejects with "notFound". Further codes stand at each call; `sdk/` has the details.
+ */
 export interface Client {
   /** The features of the gateway; see profile.ts. */
   readonly features: Features;
@@ -284,45 +295,56 @@ export interface Client {
   gatewayTime(): GatewayTime;
 
   listWorkspaces(options?: CallOptions): Promise<Workspace[]>;
-  /** By name or id. Undefined when the token shows no such workspace. */
+  /** By name or id. Undefined: the token shows no such workspace. */
   findWorkspace(nameOrId: string, options?: CallOptions): Promise<Workspace | undefined>;
   listWorkspacePage(options?: PageOptions): Promise<WorkspacePage>;
-  /** "conflict" (409) when the name is taken. */
+  /** "conflict" (409): the name is taken. */
   createWorkspace(name: string, options?: CallOptions): Promise<Workspace>;
 
+  /** "malformed" also when the answer has nodes of another folder. */
   listFolder(parentId: string, options?: ListOptions): Promise<NodePage>;
   listNodes(options?: NodeListOptions): Promise<NodePage>;
   /**
-   * All nodes below a folder, in one snapshot. Folders come before those in them; the parts of a folder follow each
-   * other, and an empty folder is a part without items. A part comes when all of it has arrived. The first `next` sends
-   * the request. Fails with a RemoteError, "server" when the stream ends before its end; `hasNoNodeStream` says whether
-   * the gateway has no such stream.
+   * All nodes below a folder, in one snapshot. A folder comes before its content, and the parts of a folder follow each
+   * other. An empty folder is a part without items. A part comes when all of it has arrived. The first `next` sends the
+   * request. "server" also when the stream was cut off. `hasNoNodeStream` of an error tells whether the gateway has no
+   * such stream.
    */
   streamNodes(options?: NodeStreamOptions): AsyncGenerator<NodesPart, void, undefined>;
+  /** "notFound" also for a deleted node. */
   getNode(nodeId: string, options?: CallOptions & { branch?: string | undefined }): Promise<Node>;
-  /** "/" is the root. The answer lags as the gateway's path index does. "notFound" when the path has no node. */
+  /** "/" is the root. The answer lags as the gateway's path index does. */
   getNodeByPath(path: string, options?: PathOptions): Promise<Node>;
+  /**
+   * Resolves when the answer begins. "notFound" also when the content was thinned (410). A range behind the end of the
+   * content has no bytes.
+   */
   getContent(nodeId: string, options?: ContentOptions): Promise<Content>;
+  /** Also of a deleted file. "malformed" also when the answer has versions of another node. */
   listVersions(nodeId: string, options?: VersionListOptions): Promise<VersionPage>;
 
-  /** A new file in a known folder. "changed" (412) with the node that has the name. */
+  /**
+   * A new file in a known folder. "changed" (412): a node has the name; it is in `error.node`. This and all other
+   * writes of content: "tooLarge", "overQuota", and "aborted" when the content cannot be read.
+   */
   upload(parentId: string, name: string, content: ContentSource, options?: UploadOptions): Promise<WrittenNode>;
   /**
    * Writes a file by its path and makes missing folders: a new file (201), or a new version of an existing one (200).
-   * "changed" (412) when a condition does not hold.
+   * "changed" (412): a condition does not hold. "conflict" (409): a folder has the name, or a name on the path is a
+   * file.
    */
   uploadByPath(
     path: string,
     content: ContentSource,
     options?: UploadOptions & UploadConditions & WorkspaceOptions,
   ): Promise<WrittenNode>;
-  /** A new version, if the head is still `ifHead`; otherwise "changed" (412) with the node as it is. */
+  /** A new version, if the head is still `ifHead`; otherwise "changed" (412) with the present node. */
   writeContent(
     nodeId: string,
     content: ContentSource,
     options?: UploadOptions & { ifHead?: string | undefined },
   ): Promise<WrittenNode>;
-  /** A new version with content that the gateway has already. "changed" (412) as above. */
+  /** A new version with content that the gateway has. "changed" (412) as above. "notFound" also for thinned content. */
   writeContentByReference(
     nodeId: string,
     reference: CopySource,
@@ -332,11 +354,16 @@ export interface Client {
       attributes?: Attributes | undefined;
     },
   ): Promise<WrittenNode>;
+  /** "conflict" (409): a node has the name; it is in `error.node`. "tooLarge": the attributes. */
   createFolder(
     parentId: string,
     name: string,
     options?: CallOptions & { idempotencyKey?: string | undefined; attributes?: Attributes | undefined },
   ): Promise<WrittenNode>;
+  /**
+   * Copies a file, or a folder with all below it. "conflict" (409) as above. "overQuota". "tooLarge" also for a folder
+   * with too many nodes.
+   */
   copyNode(
     parentId: string,
     name: string,
@@ -345,67 +372,93 @@ export interface Client {
   ): Promise<WrittenNode>;
   /**
    * Moves, renames, changes attributes, if the revision is still `ifRevision`; otherwise "changed" (412). "conflict"
-   * (409) when the name is taken.
+   * (409): a node has the name. "tooLarge": the attributes.
    */
   patchNode(nodeId: string, patch: NodeChange, options?: RevisionOptions): Promise<WrittenNode>;
   /**
-   * The two nodes take each other's place, if both revisions are still these; otherwise "changed" (412) with the node
-   * that has another one.
+   * The two nodes take each other's place, if their revisions are still the given ones; otherwise "changed" (412) with
+   * the node that has another one.
    */
   exchangeNodes(nodeId: string, other: string, options?: ExchangeOptions): Promise<WrittenNode>;
+  /** "conflict" (409): the folder is not empty. "changed" (412) as above. */
   deleteNode(nodeId: string, options?: RevisionOptions): Promise<WrittenNode>;
+  /**
+   * "conflict" (409): the node is not deleted, the name is taken, or the folder is deleted; the node in the way is in
+   * `error.node`. "notFound" also when the node was removed for good (410). "overQuota".
+   */
   restoreNode(nodeId: string, options?: RestoreOptions): Promise<WrittenNode>;
-  /** Does a part of the restoration, and returns where to go on. `at`: ISO 8601. A repeated call does the rest. */
+  /**
+   * Does a part of the restoration; the next call goes on with `after`. `at`: ISO 8601. "notFound" also when the node
+   * did not exist then. "conflict" (409): its folder is deleted. "overQuota".
+   */
   restoreTree(nodeId: string, at: string, options?: RestoreTreeOptions): Promise<RestoredSlice>;
 
   /**
    * Entries after `position` (0: from the start), oldest first, at most `pageSize`. `asOf`: the position up to which
-   * the journal shows everything.
+   * the journal shows everything. "invalid" (field "after"): the gateway has not reached the position.
    */
   readJournal(workspaceId: string | undefined, position: number, options?: JournalOptions): Promise<JournalPage>;
   /**
-   * Entries after `position` as they come, without end. The first `next` sends the request. Rejects with a RemoteError
-   * when the stream breaks.
+   * Entries after `position` as they come. Ends when the gateway ends the stream. The first `next` sends the request.
+   * "offline" or "silent": the stream broke. "invalid" (field "after") as above.
    */
   streamJournal(position: number, options?: JournalStreamOptions): AsyncGenerator<JournalEntry, void, undefined>;
+  /** Records an activity. "invalid" (field "kind"): it is the kind of a change. "notFound" also for a deleted node. */
   appendJournal(nodeId: string, kind: string, options?: KeyOptions): Promise<JournalEntry>;
 
   /** The account of the token, its scopes and its workspaces. */
   getAccount(options?: CallOptions): Promise<AccountStatus>;
   listGrants(options?: PageOptions & WorkspaceOptions): Promise<GrantPage>;
-  /** `account`: name or id. "conflict" when the workspace would lose its only owner. */
+  /** `account`: name or id. "conflict": the workspace would lose its only owner. */
   setGrant(account: string, role: Role, options?: WorkspaceOptions): Promise<Grant>;
+  /** "conflict" as above. No error if the account has no role. */
   removeGrant(account: string, options?: WorkspaceOptions): Promise<void>;
 
   listEngines(options?: PageOptions): Promise<EnginePage>;
   /** By id or name. */
   getEngine(engine: string, options?: CallOptions): Promise<Engine>;
-  /** `engine`: name or id. "conflict" when it is installed already. */
+  /** `engine`: name or id. "conflict": it is installed already, or a name on the folder's path is a file. */
   createInstallation(engine: string, options?: InstallOptions): Promise<Installation>;
   listInstallations(options?: PageOptions & WorkspaceOptions): Promise<InstallationPage>;
   getInstallation(installationId: string, options?: CallOptions): Promise<Installation>;
   removeInstallation(installationId: string, options?: CallOptions): Promise<void>;
-  /** `engine`: name or id of an installed engine; "conflict" when it is not installed. */
+  /**
+   * `engine`: name or id. "conflict": it is not installed, or the gateway runs no engines. "invalid": the engine does
+   * not accept the input. "tooLarge": the input. "throttled" also when too many executions wait.
+   */
   startExecution(engine: string, options?: StartOptions): Promise<Execution>;
   /** The newest comes first. */
   listExecutions(options?: ExecutionListOptions): Promise<ExecutionPage>;
   getExecution(executionId: string, options?: CallOptions): Promise<Execution>;
+  /** An execution that has ended stays as it is. */
   cancelExecution(executionId: string, options?: CallOptions): Promise<Execution>;
   /** Lines after line number `after` (0: from the first), oldest first. */
   readLogs(executionId: string, after: number, options?: LogOptions): Promise<LogPage>;
-  /** Lines after line number `after` as they come, then the end. The first `next` sends the request. */
+  /**
+   * Lines after line number `after` as they come, then the end of the execution. A stream that ends without it was cut
+   * off. The first `next` sends the request. "offline" or "silent": the stream broke.
+   */
   streamLogs(executionId: string, after: number, options?: LogStreamOptions): AsyncGenerator<LogEvent, void, undefined>;
 
-  /** The key itself is only in this answer. */
+  /**
+   * Only this answer contains the key itself. "forbidden" also when a scope is not among those of the token. "invalid"
+   * (field "expiresAt"): the moment is past.
+   */
   createApiKey(name: string, scopes: readonly string[], options?: ApiKeyOptions): Promise<CreatedApiKey>;
   listApiKeys(options?: PageOptions & WorkspaceOptions): Promise<ApiKeyPage>;
   revokeApiKey(keyId: string, options?: CallOptions): Promise<void>;
 
+  /**
+   * "conflict": the name is taken, or the engine is not installed. "invalid": the condition or the input is wrong.
+   * "tooLarge": the input.
+   */
   createTrigger(description: TriggerDescription, options?: WorkspaceOptions & KeyOptions): Promise<Trigger>;
   listTriggers(options?: PageOptions & WorkspaceOptions): Promise<TriggerPage>;
   getTrigger(triggerId: string, options?: CallOptions): Promise<Trigger>;
+  /** "invalid" and "tooLarge" as above. "conflict": there is a new input and the engine is not installed any more. */
   updateTrigger(triggerId: string, patch: TriggerPatch, options?: CallOptions): Promise<Trigger>;
   removeTrigger(triggerId: string, options?: CallOptions): Promise<void>;
 
+  /** Ends calls under way ("aborted") and frees the connections. */
   close(): Promise<void>;
 }

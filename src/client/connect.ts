@@ -1,6 +1,6 @@
 /**
- * `connect`: the gateway for programs. It has every operation, with retries where they are safe, built over the calls
- * of one request each (`client.ts`). Importing it loads nothing heavy: schemas and HTTP are loaded with the first call.
+ * `connect`: the gateway for programs. It has every operation, with retries where they are safe, over the calls of one
+ * request each (`client.ts`). Importing it loads little: schemas and HTTP are loaded with the first call.
  */
 import type { Transport } from "../contract/http.ts";
 import { wallTime } from "../lib/clocks.ts";
@@ -64,7 +64,7 @@ export interface ConnectOptions {
   readonly mount?: string | undefined;
   /**
    * For a gateway that uses other words or has fewer features: the content of the JSON file of `wsfs mount --profile`.
-   * Calls fail with "invalid" (field "profile") when it has faults.
+   * If it has faults, every call fails with "invalid" (field "profile").
    */
   readonly profile?: ProfileFile | undefined;
   /** False: every call is sent only once. */
@@ -88,9 +88,16 @@ export interface ClientClock extends Pick<Clock, "setTimer" | "random" | "uuid">
 }
 
 /**
- * Every call rejects with a `RemoteError`, whose `code` says what to do. Any call may fail with "offline", "silent",
- * "server", "malformed" (the network or the gateway), "throttled", "unauthorized", "forbidden" (the scope or the role
- * is missing), "invalid" (wrong arguments; nothing was sent) and "aborted". Further codes stand with each call.
+ * Every call rejects with a `RemoteError`, whose `code` says what to do. Any call may fail with:
+ * - "offline", "silent", "server", "malformed": the network or the gateway fails.
+ * - "throttled": too many calls. "aborted": the signal or `close` ended the call.
+ * - "unauthorized": there is no valid token. "forbidden": the token lacks the scope, the account lacks the role, or the
+ *   token is bound to another workspace.
+ * - "invalid": an argument is wrong (`field`), or the gateway lacks the call. Nothing was done. A wrong argument that
+ *   is noticed here sends nothing.
+ *
+ * A call in a workspace also fails with "notFound" when the token shows no such workspace, and with "invalid" (field
+ * "workspace") when it names none and the token is bound to none. Further codes stand at each call.
  */
 export interface Gateway {
   readonly account: AccountCalls;
@@ -104,13 +111,16 @@ export interface Gateway {
   readonly executions: Executions;
   readonly apiKeys: ApiKeys;
   readonly triggers: Triggers;
-  /** The calls of one request each, for programs that do their own retries. */
+  /**
+   * The calls of one request each, for programs that do their own retries. Rejects with "invalid" (field "profile")
+   * when the profile has faults.
+   */
   calls(): Promise<Client>;
   /** Ends calls under way ("aborted") and frees the connections. */
   close(): Promise<void>;
 }
 
-/** A program without types may pass the token itself as credentials, so nothing of it is shown. */
+/** A program without types may pass the token itself as credentials, so no message shows a value. */
 const OPTIONS: Check = fields<ConnectOptions>({
   baseUrl: filledText,
   credentials: hasMethods("savedLogin(…), staticToken(…), tokenFile(…) or tokenCommand(…)", "token", "renew"),
@@ -125,7 +135,7 @@ const OPTIONS: Check = fields<ConnectOptions>({
   clock: optional(hasMethods("a clock", "wallClock", "setTimer", "random", "uuid")),
 });
 
-/** Sends nothing yet. Throws a TypeError that names a wrong or unknown option. */
+/** Sends nothing. Throws a TypeError that names a wrong or unknown option. */
 export function connect(options: ConnectOptions): Gateway {
   checkArguments("connect", { options: OPTIONS }, [options]);
   const { credentials, workspace, mount, log = SILENT, clock = systemClock, limits, connections } = options;

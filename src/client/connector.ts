@@ -8,14 +8,14 @@ import { openSocket } from "../lib/socket-address.ts";
 import type { RemoteError } from "./errors.ts";
 import { isLoopback, listeningUsers } from "./listener.ts";
 
-/** Another user's program listens where the gateway should. */
+/** The program that listens at the gateway's address belongs to another user. */
 class Stranger extends Error {
   override readonly name = "Stranger";
 }
 
 /**
- * True if a call failed because of a Stranger, on any thread: an error that crossed threads keeps its name but not its
- * class.
+ * True if a call failed because the other end belongs to another user. An error that crossed threads keeps its name but
+ * not its class, so the name counts.
  */
 export function isOfStranger({ cause }: Pick<RemoteError, "cause">): boolean {
   return cause instanceof Error && ["Stranger", "ForeignSocket"].includes(cause.name);
@@ -35,7 +35,7 @@ export function createConnector(build: Build, { timeout, socketPath }: Connector
   return socketPath === undefined ? checkingListener(build({ timeout })) : throughSocket(build, timeout, socketPath);
 }
 
-/** The socket is looked up for each connection: another gateway may have taken the place of one that died. */
+/** The socket is checked for each connection: another one may have taken its place. */
 function throughSocket(build: Build, timeout: number, socketPath: string): Connector {
   return (options, callback) => {
     try {
@@ -78,7 +78,7 @@ function strangerAt({ remoteAddress = "", remotePort = 0 }: Socket): Error | und
       `a program of user ${stranger} listens there and would get the token; expected one of this user or root`,
     );
   } catch (cause) {
-    return new Error("whose program listens there cannot be found out", { cause });
+    return new Error("the user whose program listens there cannot be found out", { cause });
   }
 }
 

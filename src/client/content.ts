@@ -69,7 +69,7 @@ function readExtent(answer: HttpAnswer, range: { start: number; end: number } | 
   }
   const contentRange = headers["content-range"] ?? "";
   if (status === 416 && range !== undefined) {
-    // The content ends before the range begins. There are no bytes, which is no error for a reader.
+    // The content ends before the range begins. For a reader that means no bytes, not an error.
     const size = wholeNumber(/^bytes \*\/(\d+)$/.exec(contentRange)?.[1]);
     if (size === undefined || size > range.start) throw unfit(answer, range);
     return { start: range.start, length: 0, size };
@@ -115,7 +115,7 @@ function wholeNumber(text: string | undefined): number | undefined {
   return Number.isSafeInteger(value) ? value : undefined;
 }
 
-/** Ends after `length` bytes or fails: a short body must never pass for a short file. */
+/** Ends after exactly `length` bytes or fails: a short body must never pass for a short file. */
 function exactly(answer: HttpAnswer, length: number): AsyncIterable<Uint8Array> {
   if (length === 0) return { [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }) };
   const iterator = answer.body[Symbol.asyncIterator]();

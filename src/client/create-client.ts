@@ -1,4 +1,4 @@
-/** Puts the client together: every operation bound to one way of sending. */
+/** Puts the client together: every call, bound to one transport and one source of tokens. */
 import type { Transport } from "../contract/http.ts";
 import type { WallTime } from "../lib/clocks.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
@@ -56,13 +56,13 @@ export interface ClientOptions {
   /** Default: the machine's clock. */
   readonly elapsed?: Clock["elapsed"];
   /**
-   * Called when the gateway has refused a token. With a fresh token the call itself succeeds, and no error would show
-   * it.
+   * Called when the gateway has refused a token. If a fresh token then makes the call succeed, no error shows the
+   * refusal.
    */
   readonly onRefusal?: () => void;
   /** The name of the mount that makes the changes, as the journal shows it: 1 to 128 visible ASCII characters. */
   readonly mount?: string | undefined;
-  /** The words of the gateway. Default: those of the contract. */
+  /** The differences of the gateway from the contract. Default: none. */
   readonly profile?: Profile;
 }
 

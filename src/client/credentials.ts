@@ -6,15 +6,15 @@ import { readFile, stat } from "node:fs/promises";
 import { checkArguments, filledText } from "./checks.ts";
 import { RemoteError } from "./errors.ts";
 
-/** Gives the client its tokens. Both methods reject with a RemoteError "unauthorized" when there is no token. */
+/** The source of the client's tokens. Both methods reject with a RemoteError "unauthorized" when there is no token. */
 export interface Credentials {
   /** The token to send now. */
   token(): Promise<string>;
-  /** The gateway refused `rejected` (401). Resolves with a different token, or undefined when there is none. */
+  /** Called when the gateway refused `rejected` (401). Resolves with a different token. Undefined: there is none. */
   renew(rejected: string): Promise<string | undefined>;
 }
 
-/** Characters of a bearer token: all visible ones, so that a token cannot end its header. */
+/** A bearer token has visible characters only, so it cannot end its header. */
 const TOKEN = /^[\x21-\x7e]+$/;
 
 /** The time for which a token file is trusted without another look. A 401 causes a look at once. */
@@ -28,8 +28,8 @@ export function staticToken(token: string): Credentials {
 
 /**
  * The token in a file: one line, without the white space around it. It is read again when the file's modification time,
- * size or inode changes (noticed within a second), and after a 401. An empty file is being rewritten: the token before
- * stays in use.
+ * size or inode changes (noticed within a second), and after a 401. An empty file is being rewritten: the former token
+ * stays in use. Throws a TypeError for a wrong argument.
  */
 export function tokenFile(path: string): Credentials {
   checkArguments("tokenFile", { path: filledText }, [path]);
@@ -44,13 +44,13 @@ export function tokenFile(path: string): Credentials {
     if (isForced || current === undefined || seen !== identity) {
       const text = (await readFile(path, "utf8")).trim();
       if (text !== "" || current === undefined) current = checkToken(text, `token file ${path}`);
-      // Taken before the file is read, so that the next look notices a write in between.
+      // The identity was taken before the file was read, so the next look notices a write in between.
       identity = seen;
     }
     checkedAt = performance.now();
   };
   const refresh = async (isForced: boolean) => {
-    // A look that began before the 401 may not have seen the present file.
+    // A look that began before the 401 may have read an older file.
     if (isForced) await reading?.catch(() => {});
     reading ??= look(isForced)
       .catch((cause: unknown) => {

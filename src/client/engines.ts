@@ -1,4 +1,4 @@
-/** Calls of engines, their installations, and their executions with logs. */
+/** Calls about engines, their installations, and their executions with logs. */
 import {
   type Engine,
   type EnginePage,

@@ -1,6 +1,6 @@
 /**
- * All failures of calls to the gateway, in one class. The code says what to do and whether the call may have had an
- * effect. Status, field, scope and node are the gateway's words.
+ * All failures of calls to the gateway, in one class. The code tells a program what to do; `isAmbiguous` tells whether
+ * the call may have taken effect. Status, field, scope and node come from the gateway's answer.
  */
 import type { OperationName } from "../contract/operations.ts";
 import type { Node, Problem } from "../contract/resources.ts";
@@ -16,18 +16,19 @@ export const REMOTE_ERROR_CODES = [
   "unauthorized",
   /** 403: the token lacks `scope`, or the account lacks the role of `grant`. */
   "forbidden",
-  /** 404: it does not exist or is not visible. 410: the gateway no longer keeps this content of the past. */
+  /** 404: it does not exist or is not visible to the token. 410: the gateway no longer keeps it. */
   "notFound",
-  /** 409: `node` has the name, or a folder is not empty. */
+  /** 409: the present state forbids the call. Often `node` has the name, or a folder is not empty. */
   "conflict",
   /** 412: `node` does not meet the condition, or no longer does. */
   "changed",
-  /** 400: `field` is the wrong one. */
+  /** 400, or refused here before anything was sent: the field `field` is wrong, or the gateway lacks the call. */
   "invalid",
   /** 413. */
   "tooLarge",
   /**
-   * 507 of the workspace, not of the gateway: `excess` says by how much it would be over its quota. Nothing was done.
+   * 507 with the numbers of a workspace: `excess` says by how much it would exceed its quota. Nothing was done. A 507
+   * of the gateway's own disk is "server".
    */
   "overQuota",
   /** 429: `retryAfterMs` says how long to wait. */
@@ -40,7 +41,7 @@ export const REMOTE_ERROR_CODES = [
 
 export type RemoteErrorCode = (typeof REMOTE_ERROR_CODES)[number];
 
-/** By how much a workspace would be over its quota, bytes. */
+/** The numbers of a workspace that would exceed its quota, in bytes. */
 export interface Excess {
   readonly quota: number;
   readonly used: number;
@@ -59,7 +60,7 @@ export interface RemoteErrorDetails {
   readonly node?: Node;
   readonly retryAfterMs?: number;
   readonly excess?: Excess;
-  /** The request never left, so that it certainly had no effect. */
+  /** The request was not sent, so it certainly had no effect. */
   readonly isUnsent?: true;
   /** The failure concerns only the requested node and says nothing of the gateway's state. */
   readonly isOfNode?: true;
@@ -100,7 +101,7 @@ export class RemoteError extends Error {
     return this.details.scope;
   }
 
-  /** The role that the account lacks, and in which workspace (403). */
+  /** The role that the account lacks, and the workspace in which it lacks it (403). */
   get grant(): RemoteErrorDetails["grant"] {
     return this.details.grant;
   }
@@ -110,7 +111,7 @@ export class RemoteError extends Error {
     return this.details.node;
   }
 
-  /** By how much the workspace would be over its quota ("overQuota"). */
+  /** The numbers of a workspace that would exceed its quota ("overQuota"). */
   get excess(): Excess | undefined {
     return this.details.excess;
   }
@@ -120,15 +121,12 @@ export class RemoteError extends Error {
     return this.details.retryAfterMs;
   }
 
-  /**
-   * The cause is the network or the state of the gateway, not the request, nor a caller who gave up. The same request
-   * may succeed later.
-   */
+  /** True if the cause is the network or the state of the gateway. The same request may succeed later. */
   get isTransient(): boolean {
     return this.code === "offline" || this.code === "silent" || this.code === "server" || this.code === "malformed";
   }
 
-  /** The request may have taken effect, although no answer says so. */
+  /** True if the request may have taken effect although no answer says so. */
   get isAmbiguous(): boolean {
     return (this.isTransient || this.code === "aborted") && this.details.isUnsent !== true;
   }
@@ -140,11 +138,14 @@ const NO_STREAM_STATUSES: readonly (number | undefined)[] = [404, 405, 406, 501]
 /** True if the failure of the journal's stream means that the gateway has no stream. */
 export function hasNoStream(error: unknown): boolean {
   if (!(error instanceof RemoteError)) return false;
-  // Without a status it is our own refusal: the gateway's profile lacks the operation.
+  // An "invalid" without a status is our own refusal: the gateway's profile lacks the operation.
   return error.code === "invalid" ? error.status === undefined : NO_STREAM_STATUSES.includes(error.status);
 }
 
-/** The same of the stream of nodes, before its first part: the gateway does not know it, or answers something else. */
+/**
+ * True if the failure of the stream of nodes, before its first part, means that the gateway has no such stream: it does
+ * not know the call, or answers something else.
+ */
 export function hasNoNodeStream(error: unknown): boolean {
   return hasNoStream(error) || (error instanceof RemoteError && error.code === "malformed");
 }

@@ -1,6 +1,6 @@
 /**
- * One request and its answer on an undici pool: the phases and their limits on silence, backpressure in both
- * directions, and the outcome when it fails. undici's own time limits are off, because they take a slow chunk for
+ * One request and its answer on an undici pool: the phases with their limits on silence, backpressure in both
+ * directions, and the error when it fails. undici's own time limits are off, because they take a slow chunk for
  * silence. This file knows no operation and no token.
  */
 import type { Dispatcher } from "undici";
@@ -19,13 +19,13 @@ export interface ExchangeLimits {
   readonly answer: number;
   /** Between bytes of the answer. */
   readonly receive: number;
-  /** This many bytes of the answer, or its end, must arrive within each limit; fewer count as silence. Default 1. */
+  /** This many bytes of the answer, or its end, must arrive within `receive`; fewer count as silence. Default 1. */
   readonly least?: number;
 }
 
 /** The activity on the connections of a pool. */
 export interface PoolActivity {
-  /** When data last moved on any of them, in `performance.now()`. */
+  /** The time when data last moved on any of them, by `performance.now()`. */
   last: number;
   /** Requests that have a connection. */
   underWay: number;
@@ -41,7 +41,10 @@ export interface ExchangeRequest {
   /** Size of a streamed body in bytes. */
   readonly size?: number | undefined;
   readonly signal?: AbortSignal;
-  /** The connection overwrites a chunk after the turn in which it came: the reader takes that into account, or has copies. */
+  /**
+   * Set where the connection overwrites a chunk after the turn in which it came. lent: the reader is done with a chunk
+   * by then. copied: the reader gets copies.
+   */
   readonly chunks?: "lent" | "copied" | undefined;
 }
 
@@ -66,8 +69,8 @@ export function exchange(
       activity.last = performance.now();
     };
     const silence = watchSilence((milliseconds, awaited) => {
-      // Other requests are served, or hold all connections and have limits of their own. This one only waits for its
-      // turn.
+      // Without a connection, this request only waits for its turn while others are served, or while they hold all
+      // connections: those have limits of their own.
       const isServing = activity.underWay >= activity.most || performance.now() - activity.last < milliseconds;
       if (controller === undefined && isServing) {
         silence.expect(milliseconds, awaited);
@@ -119,7 +122,7 @@ export function exchange(
       if (!isAnswered && !isOver) silence.expect(limits.answer, "answer to what was sent");
     }
     const source = request.body === undefined || request.body instanceof Uint8Array ? undefined : request.body;
-    // A body that fits one piece is sent in one piece together with the request's head.
+    // A body that fits one piece is gathered first, so that it goes out together with the request's head.
     const isShort = request.size !== undefined && request.size <= PIECE_BYTES;
     const outgoing = source === undefined || isShort ? source : pieces(source);
 
@@ -134,7 +137,7 @@ export function exchange(
         else silence.expect(outgoing === undefined ? limits.answer : limits.send, "answer");
       },
       onResponseStart(_, status, headers) {
-        // An interim answer does not count: a gateway could send them for ever.
+        // An interim answer does not count: a gateway could send such answers for ever.
         if (status < 200) return;
         move();
         isAnswered = true;
@@ -198,7 +201,7 @@ async function gather(body: AsyncGenerator<Uint8Array, void, undefined>): Promis
   return Buffer.concat(chunks);
 }
 
-/** No connection took the request, so that nothing of it was sent. */
+/** The same error with `isUnsent`: no connection took the request. */
 function unsent(error: RemoteError): RemoteError {
   return new RemoteError(error.code, error.message, { ...error.details, isUnsent: true });
 }
@@ -219,7 +222,7 @@ function flatten(headers: Readonly<Record<string, string | string[] | undefined>
 function transportError(error: Error): RemoteError {
   if (error instanceof RemoteError) return error;
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
-  // Trying several addresses at once fails with an AggregateError, whose message is empty.
+  // A failed connection to several addresses is an AggregateError, whose message is empty.
   const reason = error.message === "" ? code : error.message;
   if (code === "UND_ERR_DESTROYED" || code === "UND_ERR_CLOSED") {
     return new RemoteError("aborted", "the client was closed", { cause: error });

@@ -1,12 +1,12 @@
 /**
- * The gateway's clock, as its answers tell it: Date of RFC 9110 §6.6.1, a whole second. It is behind by less than a
- * second and the way of the answer. This machine's wall clock may be set differently, and may be set anew.
+ * The gateway's clock, by the Date header of its answers (RFC 9110 §6.6.1), a whole second. The result is behind by
+ * less than a second plus the answer's time in transit. This machine's wall clock may differ, and may be set anew.
  */
 import { type GatewayTime, gatewayTime, millisecondsOf } from "../lib/clocks.ts";
 import type { Clock } from "../lib/runtime.ts";
 
 export interface GatewayClock {
-  /** The wall time of this machine until an answer has told the gateway's. */
+  /** Until the first answer: the wall time of this machine. */
   now(): GatewayTime;
   /** Takes in the Date header of an answer that has just come. */
   hear(date: string | undefined): void;

@@ -1,6 +1,6 @@
 /**
- * The program of the thread for small changes: it sends the changes it is given over HTTP, and reports their answers.
- * client/thread-transport.ts starts it and explains its purpose.
+ * The program of the thread for small changes: it sends them over HTTP and reports their answers. thread-transport.ts
+ * starts it and explains its purpose.
  */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { createHttpTransport } from "./http-transport.ts";
@@ -30,7 +30,7 @@ function serve(port: MessagePort, { format, ...options }: ThreadOptions): void {
       const { status, headers, body } = await transport.send({ ...requestOf(request), signal });
       const { chunks, failure } = await readWhole(body, CHANGE_BYTES_MAX);
       const content = joined(chunks);
-      // An answer shows what became of the request, even when the rest of the answer does not arrive.
+      // The status shows the outcome of the request even when the rest of the answer does not arrive.
       const broken = failure === undefined ? {} : { broken: packError(failure.error) };
       post({ tell: "answer", id, answer: { status, headers, content, ...broken } }, content.buffer);
     } catch (error) {
@@ -44,8 +44,8 @@ function serve(port: MessagePort, { format, ...options }: ThreadOptions): void {
     await transport.close();
     await Promise.all(Array.from(underWay.values(), ({ done }) => done));
     post({ tell: "closed" });
-    // Ends after the message was handed over. A thread's own end would take as long as a name lookup that is under way,
-    // and nothing waits for it.
+    // Exits once the message is handed over. Without exit() the thread would wait for name lookups under way, whose
+    // results nothing needs.
     setImmediate(() => process.exit());
   }
 

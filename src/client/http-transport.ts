@@ -1,7 +1,7 @@
 /**
  * The transport over the network: requests of the contract as HTTP/1.1 on five pools of kept-alive connections, so that
  * a short call never waits behind an upload or a stream. It knows no operation and no token. undici is loaded with the
- * first request, so that importing this file costs nothing.
+ * first request, so that importing this file costs little.
  */
 
 import type { buildConnector, Pool } from "undici";
@@ -14,11 +14,11 @@ import { SILENCE_LIMITS } from "./silence.ts";
 
 /**
  * For answers without content: fewer bytes than this within the silence limit count as silence. At a byte per second a
- * listing, and all requests that wait for it, would take days; the slowest modem is a hundred times faster.
+ * listing would take days, and so would all requests that wait for it. The slowest modem is a hundred times faster.
  */
 const LEAST_BYTES = 256;
 
-/** Limits on silence, not on the total: a transfer may take as long as data moves. Milliseconds. */
+/** Limits on silence, not on the total, in milliseconds. A transfer may take any time while data moves. */
 export interface SilenceLimits {
   /** Until a connection exists. Default 10,000. */
   readonly connect?: number;
@@ -41,9 +41,9 @@ export interface HttpTransportOptions {
    * has its own.
    */
   readonly connections?: number;
-  /** Over plain HTTP to a gateway on this machine, its program must belong to this user or to root. Linux only. */
+  /** True: a gateway on this machine that is reached by plain HTTP must run as this user or as root. Linux only. */
   readonly guarded?: boolean;
-  /** The Unix socket of such a gateway, owned by this user. It is used instead of the base URL's port. */
+  /** The Unix socket of a gateway on this machine, owned by this user. It is used instead of the base URL's port. */
   readonly socketPath?: string;
 }
 
@@ -76,14 +76,15 @@ interface Lane {
   readonly hasReadBuffers?: boolean;
 }
 
-/** By what a request accepts, if that is an answer that may take long: each has a connection of its own. */
+/** The streams, by the `accept` of their requests. Each stream has a connection of its own. */
 const STREAMS: Readonly<Record<string, "events" | "lines">> = { "text/event-stream": "events", [NODE_LINES]: "lines" };
 
 type Lanes = Readonly<Record<"calls" | "downloads" | "uploads" | "events" | "lines", Lane>>;
 
 /**
- * Every call that fails before its answer rejects with a RemoteError: "offline", "silent", "aborted" or "malformed".
- * Closing breaks off the calls under way ("aborted"). Throws a TypeError for a wrong option.
+ * A call that fails before its answer rejects with a RemoteError: "offline", "silent", "aborted", "malformed" or, for a
+ * request that cannot be sent, "invalid". Closing ends the calls under way ("aborted"). Throws a TypeError for a wrong
+ * option.
  */
 export function createHttpTransport(options: HttpTransportOptions): Transport {
   checkArguments("createHttpTransport", { options: OPTIONS }, [options]);
@@ -119,7 +120,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
       },
       uploads: lane({ send: content, answer: uploadAnswer, receive: metadata, least: LEAST_BYTES }),
       events: lane({ send: metadata, answer: metadata, receive: stream }, null),
-      // Programs may wait for lines as for the answers of calls.
+      // Programs wait for lines as they wait for the answers of calls, so the limits are the same.
       lines: lane({ send: metadata, answer: metadata, receive: metadata, least: LEAST_BYTES }, null),
     };
   };
@@ -149,7 +150,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
   };
 }
 
-/** Of all connections, and of those for downloads. */
+/** The connectors of all connections but downloads, and of downloads. */
 async function connectorsOf(
   { guarded = false, socketPath }: HttpTransportOptions,
   timeout: number,
@@ -198,7 +199,7 @@ function translate(request: HttpRequest, prefix: string): ExchangeRequest {
     headers: {
       ...headers,
       "content-type": framed.contentType,
-      // Without a length it is sent in chunks, whose end shows that it is whole.
+      // A body without a length is sent in HTTP chunks. Their end shows that the body is whole.
       ...(framed.size === undefined ? undefined : { "content-length": String(framed.size) }),
     },
     body: framed.read(),

@@ -1,6 +1,6 @@
 /**
- * `wsfs/client`: the gateway's files, nodes and journal from a program of your own, without a
- * mount: the SDK for apps and engines. docs/sdk.md shows how, each example tested.
+ * `wsfs/client`, the SDK for apps and engines: the gateway's files, nodes, journal and engines for a program of your
+ * own, without a mount. docs/sdk.md has examples.
  *
  *     import { connect, tokenFile } from "wsfs/client";
  *

@@ -1,4 +1,4 @@
-/** Calls of the journal: pages, recording an activity, and a stream of events, one connection each. */
+/** Calls about the journal: its pages, the record of an activity, and a stream of events over one connection. */
 import { type JournalEntry, type JournalPage, journalEntry, journalPage } from "../contract/resources.ts";
 import { checkedJson } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";

@@ -1,5 +1,6 @@
 /**
- * A program that asks the system keyring one question: it reads a line of JSON, writes one, and ends. See keyring.ts.
+ * A program that makes one request to the system keyring: it reads the request as JSON, writes the answer, and ends.
+ * keyring.ts starts it.
  */
 import { text } from "node:stream/consumers";
 

@@ -1,7 +1,7 @@
 /**
- * The keyring of this user's session (Secret Service, as of GNOME or KDE): secrets by name. Each use is a process of
- * its own (keyring-process.ts), because the library blocks its thread while it waits for the service or for a person to
- * unlock it.
+ * The keyring of this user's session (the Secret Service of GNOME, KDE and others): secrets by name. Each request is a
+ * process of its own (keyring-process.ts), because the library blocks its thread while it waits for the service or for
+ * a person to unlock it.
  */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -18,9 +18,9 @@ export interface Keyring {
 }
 
 const PROGRAM = fileURLToPath(new URL("../client/keyring-process.js", import.meta.url));
-/** Enough for a person to type the keyring's password. The lock of a login is not waited for much longer. */
+/** Enough for a person to type the keyring's password, and less than the age at which a login's lock is removed. */
 const LIMIT_MS = 25_000;
-/** A keyring that does not answer is left alone for a while, because a mount asks whenever it needs a token. */
+/** After a failure no new request is made for a while, because a mount asks whenever it needs a token. */
 const AGAIN_MS = 15_000;
 
 const answer = z.union([z.strictObject({ secret: z.string().nullable() }), z.strictObject({ error: z.string() })]);
@@ -50,7 +50,7 @@ export function systemKeyring(): Keyring {
 }
 
 /**
- * The secret goes only through pipes: other users can read a process's arguments, and this user's processes its
+ * The secret goes only through pipes: all users can read the arguments of a process, and this user's processes its
  * environment.
  */
 async function answerOf(request: KeyringRequest): Promise<string | null> {
@@ -68,7 +68,7 @@ async function answerOf(request: KeyringRequest): Promise<string | null> {
     });
   });
   ended.catch(() => {});
-  // If the child is gone, its end tells.
+  // If the child is gone, its exit is the error.
   child.stdin.on("error", () => {}).end(JSON.stringify(request));
   let text = "";
   for await (const chunk of child.stdout.setEncoding("utf8")) text += String(chunk);

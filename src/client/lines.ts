@@ -4,7 +4,10 @@ import { RemoteError } from "./errors.ts";
 /** Characters of the longest line. A gateway that sends more does not follow the contract. */
 export const LINE_LENGTH_MAX = 1024 * 1024;
 
-/** Collects chunks; answers the lines that each of them ends. What follows the last line break was cut off. */
+/**
+ * The returned function takes a chunk and returns the lines that it completes. Bytes after the last line break of a
+ * body are no line. Throws a RemoteError "malformed" for a line that is too long.
+ */
 export function createLines(): (chunk: Uint8Array) => readonly string[] {
   const decoder = new TextDecoder();
   let rest = "";

@@ -1,6 +1,6 @@
 /**
- * Finds the user whose program listens at a port of this machine, as the kernel tells (/proc/net/tcp). Without TLS, a
- * program that takes the port of a gateway that has ended would get its token.
+ * Finds the user whose program listens at a port of this machine, by the kernel's list (/proc/net/tcp). When a gateway
+ * has ended, another user's program may take its port. Without TLS and without this check it would get the token.
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import { hasCode } from "../lib/system-error.ts";
@@ -10,14 +10,14 @@ const LISTENS = "0A";
 const MAPPED = /^::ffff:(?=\d+\.)/;
 const ANY_6 = "0".repeat(32);
 
-/** `address` is in the form that sockets tell it. */
+/** `address` has the form of `socket.remoteAddress`. */
 export function isLoopback(address: string): boolean {
   return address.replace(MAPPED, "").startsWith("127.") || address === "::1";
 }
 
 /**
- * The users whose programs are reached at a loopback address. Empty when only a firewall rule of root's forwards it.
- * `folder`: for tests. Throws the system's error when the kernel does not tell.
+ * The users whose programs are reached at a loopback address. Empty: no program listens there, and only a firewall rule
+ * of root's can forward the connection. `folder`: for tests. Throws the system's error when the list cannot be read.
  */
 export function listeningUsers(address: string, port: number, folder = "/proc/net"): number[] {
   const four = address.replace(MAPPED, "");
@@ -53,7 +53,7 @@ interface Listener {
   readonly user: number;
 }
 
-/** Listeners stand before the connections, of which there may be very many. */
+/** The kernel lists all listeners before the connections, of which there may be very many. */
 function readListeners(path: string): Listener[] {
   const found: Listener[] = [];
   for (const line of linesOf(path)) {
@@ -81,7 +81,7 @@ function* linesOf(path: string): Generator<string> {
   }
 }
 
-/** A kernel without IPv6 has no list for it. */
+/** Undefined: the kernel has no IPv6, and so no list for it. */
 function openIfThere(path: string): number | undefined {
   try {
     return openSync(path, "r");

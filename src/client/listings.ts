@@ -13,7 +13,7 @@ export function pageQuery(options: PageOptions) {
 export const flag = (value: boolean | undefined) => (value === true ? "true" : undefined);
 
 export function listFolder(send: Send, parentId: string, options: ListOptions = {}): Promise<NodePage> {
-  // A cache in between that ignores the query would show another folder's nodes.
+  // An intermediate cache that ignores the query would return another folder's nodes.
   return listNodes(send, { ...options, parentId }, ({ items }) =>
     items.every((node) => node.parentId === parentId) ? undefined : "the answer holds nodes of another folder",
   );

@@ -1,6 +1,6 @@
 /**
- * An upload as a multipart/form-data body (RFC 7578): the `metadata` part, then the `file` part. It frames a stream of
- * chunks and keeps none. The body's length is known in advance if the content's is.
+ * An upload as a multipart/form-data body (RFC 7578): the `metadata` part, then the `file` part. Chunks pass through,
+ * and none is kept. The body's length is known in advance if the content's is.
  */
 import { randomUUID } from "node:crypto";
 import type { UploadBody } from "../contract/http.ts";
@@ -18,7 +18,10 @@ export interface MultipartBody {
 /** Visible ASCII and spaces: text that cannot end a header. */
 const HEADER_VALUE = /^[\x20-\x7e]+$/;
 
-/** The boundary is random by default, because the content must not contain it. */
+/**
+ * The boundary is random by default, because the content must not contain it. Throws a RemoteError "invalid" (field
+ * "contentType").
+ */
 export function frameMultipart(body: UploadBody, boundary = `wsfs-${randomUUID()}`): MultipartBody {
   const contentType = body.contentType ?? "application/octet-stream";
   if (!HEADER_VALUE.test(contentType)) {
@@ -46,7 +49,7 @@ export function frameMultipart(body: UploadBody, boundary = `wsfs-${randomUUID()
           throw wrongSize(`more than ${content.size}`, content.size);
         if (chunk.length > 0) yield chunk;
       }
-      // The end is sent only after the source has ended: a receiver that reads this far has the whole content.
+      // The end is sent only after the source has ended, so a receiver of the end has the whole content.
       if (content.size !== undefined && read < content.size) throw wrongSize(String(read), content.size);
       yield after;
     },
@@ -78,7 +81,7 @@ async function readNext(iterator: AsyncIterator<Uint8Array>): Promise<IteratorRe
   }
 }
 
-/** The error of a source of content. */
+/** Turns the error of a content source into a RemoteError "aborted". */
 export function unreadable(cause: unknown): RemoteError {
   if (cause instanceof RemoteError) return cause;
   const reason = cause instanceof Error ? cause.message : String(cause);

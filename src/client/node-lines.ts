@@ -1,4 +1,6 @@
-/** All nodes below a folder as lines of JSON, from one snapshot. A stream without its last line was cut off. */
+/**
+ * The call for all nodes below a folder, as lines of JSON from one snapshot. A stream without its last line is cut off.
+ */
 import { z } from "zod";
 import { type HttpAnswer, NODE_LINES } from "../contract/http.ts";
 import { type Node, node, nodesBegin, nodesEnd } from "../contract/resources.ts";

@@ -1,4 +1,4 @@
-/** Calls of single nodes: get, create, move, change, delete, restore. */
+/** Calls about single nodes: get, create, move, change, delete, restore. */
 import type { z } from "zod";
 import type { Attributes } from "../contract/attributes.ts";
 import {

@@ -1,12 +1,12 @@
 /**
- * Batches messages to another thread, because one hand-over costs as much as a dozen messages in it. The batch goes
- * when the present work is done, and earlier when it is large: the other thread may be idle.
+ * Batches messages to another thread, because handing over a batch costs as much as a dozen messages in it. A batch
+ * goes when the present work is done. A large one goes at once, because the other thread may be idle.
  */
 import type { MessagePort, Worker } from "node:worker_threads";
 
 const MANY = 16;
 
-/** Posts a message. `own`: memory of the message that moves to the other thread and is gone here. */
+/** Posts a message. `own`: memory of the message, which moves to the other thread and cannot be used here any more. */
 export type Post<Message> = (message: Message, own?: ArrayBuffer) => void;
 
 export function createOutbox<Message>(port: Pick<MessagePort | Worker, "postMessage">): Post<Message> {

@@ -1,7 +1,7 @@
 /**
- * A profile: how another gateway words the contract. It has method, path and query of each operation, the fields of
- * requests and answers, and the features that the gateway lacks. Our own gateway's is the default; a JSON file says
- * what differs. This file knows no request.
+ * A profile describes how another gateway differs from the contract: method, path and query of each operation, the
+ * fields of requests and answers, and the features that it lacks. A JSON file names the differences; without one it is
+ * the profile of our own gateway. This file knows no request.
  */
 import { z } from "zod";
 import type { Features } from "../contract/features.ts";
@@ -9,7 +9,7 @@ import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 
 /** The place of one of our fields at the other gateway. Null: it has none. */
 export interface FieldPlace {
-  /** Names from the outside in. */
+  /** Names of nested fields, the outermost first. */
   readonly at: readonly string[];
   /** For a time: the format that the gateway uses. */
   readonly format: "iso" | "seconds" | "milliseconds";
@@ -25,9 +25,9 @@ export interface ProfileOperation {
   readonly path: string;
   /** Our names, each with the gateway's. Null: not sent. */
   readonly query: Readonly<Record<string, string | null>>;
-  /** none: the answer says nothing of the node. */
+  /** none: the answer does not contain the node. */
   readonly answer: "full" | "none";
-  /** Our fields that the body must always have. Those that a call does not give are taken from the present node. */
+  /** Our fields that the body must always have. Fields that a call does not give come from the present node. */
   readonly always: readonly ("parentId" | "name")[];
 }
 
@@ -88,13 +88,13 @@ export interface Profile {
   /** Null: the gateway lacks the operation. */
   readonly operations: Readonly<Record<OperationName, ProfileOperation | null>>;
   readonly fields: Readonly<Record<ResourceName, Fields>>;
-  /** Names of headers, ours with the gateway's, in lower case. */
+  /** Our names of headers, each with the gateway's, in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** One line for the user: the file names features of earlier releases, and this is what was made of them. */
+  /** One line for the user when the file names features of earlier releases: the meaning that they got. */
   readonly warning?: string;
 }
 
-/** The features that are not of a tier. */
+/** The features that belong to no tier. */
 const SMALL = ["ranges", "hashes", "attributes"] as const;
 /** The names that earlier releases had for parts of the full tier. A gateway that lacked one of them is plain. */
 const FORMER = [
@@ -128,7 +128,7 @@ const NEEDED: readonly OperationName[] = [
 ];
 /** A gateway that lacks one of these is not full. */
 const OF_FULL: readonly OperationName[] = ["readJournal", "exchangeNodes", "restoreTree"];
-/** Only the answer of these tells their node. */
+/** Operations whose answer must contain the node: its id is known from nothing else. */
 const ANSWERED: readonly OperationName[] = ["upload", "createNode"];
 
 const place = z.union([
@@ -154,7 +154,7 @@ const operation = z.union([
 
 const file = z.strictObject({
   name: z.string().min(1),
-  /** Default: full. A file of an earlier release whose features are not all there is plain, whatever it says here. */
+  /** Default: full. A file of an earlier release that lacks one of the former features is plain in any case. */
   tier: z.enum(["full", "plain"]).optional(),
   features: z.partialRecord(z.enum([...SMALL, ...FORMER]), z.boolean()).optional(),
   /** Earlier releases wrote this: true if the gateway has the features that `features` does not name. */
@@ -192,6 +192,7 @@ export function parseProfile(text: string, source: string): Profile {
   return checkProfile(value, source);
 }
 
+/** The same for the content of a profile file that is parsed already. */
 export function checkProfile(value: unknown, source: string): Profile {
   const parsed = file.safeParse(value, { reportInput: true });
   if (!parsed.success) throw new ProfileError(source, parsed.error.issues.map(describeIssue));
@@ -264,7 +265,7 @@ function build(given: z.output<typeof file>): Profile {
   const { name, operations = {}, fields = {}, headers = {} } = given;
   const names = Object.keys(OPERATIONS) as OperationName[];
   const { writeContent } = operations;
-  // When only writing content is described in its own way, writing by reference follows it.
+  // If the file describes writing content and not writing by reference, the latter follows the former.
   const asContent = writeContent == null ? writeContent : { ...OPERATIONS.writeContent, ...writeContent };
   const resources = Object.keys(RESOURCES) as ResourceName[];
   const features = featuresOf(given);

@@ -1,5 +1,5 @@
 /**
- * Connections that read into large buffers of their own, which are used again and again: a fast transfer then comes in
+ * Connections that read into large buffers of their own and use these again and again. A fast transfer then comes in
  * few large pieces, and none of them is allocated, cleared and collected. Node itself reads 64 KiB at most, into a new
  * buffer each time.
  */
@@ -8,8 +8,8 @@ import type { buildConnector } from "undici";
 
 const BUFFER_BYTES = 256 * 1024;
 /**
- * Smaller pieces are copied: such a transfer is not fast anyway. The parser keeps the headers of an answer in place
- * until it has them all, in any number of pieces. Headers are smaller than this (undici takes 16 KiB).
+ * Smaller pieces are copied. A transfer in such pieces is not fast anyway. The copies also serve the parser, which
+ * keeps pieces of an answer's headers until it has them all: headers are smaller than this (undici takes 16 KiB).
  */
 const LENT_BYTES = 32 * 1024;
 
@@ -33,7 +33,7 @@ function readBuffers(): OnReadOpts {
     buffer: () => next,
     callback(this: Socket, length: number, bytes: Uint8Array): boolean {
       if (length < LENT_BYTES) return this.push(Buffer.from(bytes.subarray(0, length)));
-      // The parser may have left a part of the former buffer. Then the buffer is not free.
+      // While the parser has unread bytes of the former buffer, that buffer is not free.
       const isFormerFree = this.readableLength === 0;
       const goesOn = this.push(bytes.subarray(0, length));
       [former, next] = [next, isFormerFree ? former : allocate()];

@@ -1,6 +1,6 @@
 /**
- * Translates records between the contract and another gateway, field by field as a profile says. Fields that the
- * gateway does not tell get neutral values. Pure; it knows no request.
+ * Translates records between the contract and another gateway, field by field, by a profile. Fields that the gateway
+ * does not have get neutral values. Pure; it knows no request.
  */
 import { SETTLE_MS } from "../contract/features.ts";
 import type { HttpRequest } from "../contract/http.ts";
@@ -37,7 +37,7 @@ const HISTORY: Readonly<Partial<Record<OperationName, readonly string[]>>> = {
   restoreTree: ["at"],
 };
 
-/** Throws "invalid" for such a field, because a plain gateway does not know it and would answer something else. */
+/** Throws "invalid" for these fields: a plain gateway does not know them and would answer something else. */
 export function refuseHistory(
   profile: Profile,
   { operation, request }: { readonly operation: OperationName; readonly request: HttpRequest },
@@ -55,7 +55,8 @@ function lacks(profile: Profile, field: string): RemoteError {
 }
 
 /**
- * Translates to the gateway's fields. Fields it has no place for are left out, or refused if they change the meaning.
+ * Translates to the gateway's fields. A field without a place there is left out, or refused if the request would mean
+ * something else without it.
  */
 export function toTheirs(profile: Profile, resource: ResourceName, value: unknown): unknown {
   if (!isRecord(value)) return value;
@@ -72,7 +73,7 @@ export function toTheirs(profile: Profile, resource: ResourceName, value: unknow
   return result;
 }
 
-/** The record of the contract, as far as the other gateway tells it. */
+/** The record of the contract, with the fields that the other gateway has. */
 export function toOurs(profile: Profile, resource: ResourceName, value: unknown): Record<string, unknown> {
   const result: Record<string, unknown> = {};
   for (const [field, place] of Object.entries(profile.fields[resource])) {
@@ -119,9 +120,9 @@ export function ourNode(profile: Profile, value: unknown, now: WallTime, known: 
 }
 
 /**
- * A list with all fields of the contract. Without positions it is taken to be as old as a list can be. A list without a
- * total is taken to have at least one more item, until a page is short or empty. `asked`: the page's number; undefined
- * where the list comes whole.
+ * A list with all fields of the contract. Without positions, it counts as being as old as a list can be. Without a
+ * total, it counts as having at least one more item until a page is short or empty. `asked`: the page's number;
+ * undefined where the list comes whole.
  */
 export function ourPage(
   profile: Profile,
@@ -176,7 +177,7 @@ function readField(place: FieldPlace, field: string, found: unknown): unknown {
   return TIMES.has(field) ? momentOf(place, found) : found;
 }
 
-/** A moment in the contract's form. A value that is none is left for the schema to refuse. */
+/** A moment in the contract's form. A value that is no moment stays as it is, and the schema refuses it. */
 function momentOf({ format }: FieldPlace, found: unknown): unknown {
   if (found === null) return undefined;
   const milliseconds = format === "iso" ? Date.parse(String(found)) : Number(found) * (format === "seconds" ? 1000 : 1);

@@ -1,6 +1,6 @@
 /**
- * Translates the journal's events of another gateway (server-sent events, WHATWG HTML §9.2): reads them, lets `reword`
- * translate them, and writes them again. Heartbeats are passed on. It knows no profile.
+ * Translates the journal's events of another gateway (server-sent events, WHATWG HTML §9.2): reads them, calls
+ * `reword`, and writes them again. Heartbeats are passed on. It knows no profile.
  */
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { RemoteError } from "./errors.ts";
@@ -33,7 +33,7 @@ export function rewordEvents(
       parser.feed(decoder.decode(result.value, { stream: true }));
       const events = came;
       came = [];
-      // Everything that arrives is a sign of life.
+      // Bytes without a whole event are a sign of life too, so they become a heartbeat.
       const text =
         events.length === 0 ? ":\n\n" : events.map(({ data, id }) => `data: ${reword(data, id)}\n\n`).join("");
       return { done: false, value: Buffer.from(text) };

@@ -1,6 +1,6 @@
 /**
- * A limit on silence: a request fails when it stops moving, not when it takes long. Each request has one such watch,
- * and each phase says what is awaited and for how long. It knows no network.
+ * A limit on silence: a request fails when it stops moving, not when it takes long. Each request has one watch, and
+ * each of its phases sets the awaited event and its limit. This file knows no network.
  */
 import { HEARTBEAT_MS } from "../contract/http.ts";
 
@@ -14,11 +14,11 @@ export const SILENCE_LIMITS = {
 } as const;
 
 export interface Silence {
-  /** From now on `awaited` must be heard of at least every `milliseconds`. Replaces the earlier expectation. */
+  /** From now on `heard` must be called at least every `milliseconds`. Replaces the earlier expectation. */
   expect(milliseconds: number, awaited: string): void;
   /** Data moved. */
   heard(): void;
-  /** Nothing is awaited: if something is slow now, it is not the other side. */
+  /** Nothing is awaited from the other side now, so it cannot be silent. */
   pause(): void;
 }
 
@@ -33,8 +33,8 @@ export function watchSilence(onSilent: (milliseconds: number, awaited: string) =
     clearTimeout(timer);
     timer = undefined;
   };
-  // When this thread was busy, timers run before the sockets are looked at. Data that arrived meanwhile is read in the
-  // poll phase, which comes before the immediate.
+  // When this thread was busy, timers run before sockets are read. Data that arrived meanwhile is read in the poll
+  // phase, which comes before the immediate.
   const elapsed = () => {
     const before = moves;
     setImmediate(() => {

@@ -1,5 +1,5 @@
 /**
- * Messages between the thread for small changes and its parent. Both ends belong to this program, so nothing is
+ * Messages between the thread for small changes and its parent. Both ends belong to this program, so they are not
  * checked.
  */
 import type { HttpAnswer, HttpRequest, JsonBody, UploadBody } from "../contract/http.ts";
@@ -28,9 +28,7 @@ export interface CarriedUpload extends Omit<UploadBody, "content"> {
 export type ToThread =
   | { readonly tell: "request"; readonly id: number; readonly request: CarriedRequest }
   | { readonly tell: "abort"; readonly id: number }
-  /**
-   * Breaks off all requests under way. The message "closed" comes when all of them are answered; then the thread ends.
-   */
+  /** Ends all requests under way. The thread answers "closed" when each of them has its outcome, and then ends. */
   | { readonly tell: "close" };
 
 export type FromThread = Outcome | { readonly tell: "closed" };
@@ -56,7 +54,7 @@ export function requestOf({ body, ...request }: CarriedRequest): HttpRequest {
   return { ...request, body: { ...body, content: { size, read } } };
 }
 
-/** An Error as it crosses threads: the platform's copy would keep neither its class nor its code. */
+/** An Error in the form that crosses threads: the platform's copy would keep neither its class nor its code. */
 export interface CarriedError {
   readonly name: string;
   readonly message: string;

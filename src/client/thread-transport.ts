@@ -1,8 +1,8 @@
 /**
- * The transport over the network, with small changes on a thread of their own. The cost of HTTP for many small files
- * does not burden the thread that answers programs, and small changes go out while that thread is busy. Reads stay on
- * this thread, because a program waits for them here. Bulk stays too: handing over its bytes would cost more than it
- * saves. This file knows no operation and no token; HTTP is in client/http-transport.ts.
+ * The transport over the network, with small changes on a thread of their own. So the HTTP of many small files does not
+ * burden the thread that answers programs, and small changes go out while that thread is busy. Reads stay on this
+ * thread, because programs wait for them here. Bulk stays too: handing its bytes over would cost more than it saves.
+ * This file knows no operation and no token; HTTP is in http-transport.ts.
  */
 import type { Worker } from "node:worker_threads";
 import type { ContentSource, HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
@@ -43,8 +43,9 @@ interface Thread {
 }
 
 /**
- * Like `createHttpTransport`, with as many connections for each of the two threads. When the thread ends by itself, all
- * its requests fail with "offline". From then on, and if no thread can be started, everything is sent from this thread.
+ * Like `createHttpTransport`, but each of the two threads may have that many connections. When the thread ends by
+ * itself, all its requests fail with "offline". From then on, and if no thread can be started, this thread sends
+ * everything.
  */
 export function createThreadTransport(options: ThreadTransportOptions): Transport {
   const { startThread, ...data } = options;
@@ -87,7 +88,7 @@ export function createThreadTransport(options: ThreadTransportOptions): Transpor
     } catch {
       isLost = true;
     }
-    // The content may be one that can be read only once, so the copy is sent.
+    // The copy is sent, because some content can be read only once.
     if (thread === undefined || isLost) return here.send({ ...request, ...requestOf(carried) });
     return carry(thread, carried, request.signal);
   }
@@ -104,7 +105,7 @@ export function createThreadTransport(options: ThreadTransportOptions): Transpor
       const settle = (outcome: Outcome) => {
         signal?.removeEventListener("abort", onAbort);
         open.delete(id);
-        // A thread that is closing must not be unreferenced: it is waited for.
+        // `close` waits for the thread, so it must keep the process alive until then.
         if (open.size === 0 && !isClosed) worker.unref();
         if (outcome.tell === "answer") {
           const { content, broken, ...answer } = outcome.answer;
@@ -157,8 +158,7 @@ async function readAll(content: ContentSource): Promise<Uint8Array<ArrayBuffer>>
     for await (const chunk of content.read()) {
       chunks.push(chunk);
       length += chunk.length;
-      // The content has grown and may be anything by now. Content that is not as announced is refused with what was
-      // read.
+      // The content has grown. The rest is not needed: content of another size than announced is refused.
       if (length > (content.size ?? length)) break;
     }
   } catch (error) {

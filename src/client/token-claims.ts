@@ -1,6 +1,6 @@
 /**
- * The claims of an access token. They are read without verification, as hints for early and clear errors; the gateway
- * decides. Opaque tokens say nothing.
+ * The claims of an access token. They are not verified: they only allow early and clear errors, and the gateway
+ * decides. Opaque tokens have no claims that can be read.
  */
 export interface TokenClaims {
   /** Undefined when the token does not name its scopes. */
@@ -13,7 +13,7 @@ export interface TokenClaims {
 
 const MARGIN_MS = 30_000;
 
-/** A token is replaced half a minute before its end, or after half its life if that is shorter. */
+/** A token is replaced half a minute before it expires, or after half of its life if that is later. */
 export function replacementTime(begun: number, expiresAt: number): number {
   return Math.max(expiresAt - MARGIN_MS, begun + (expiresAt - begun) / 2);
 }

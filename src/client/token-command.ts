@@ -1,6 +1,6 @@
 /**
- * Tokens that a program prints: a sign-in helper, a secret store. The program runs when a token is first needed, before
- * its token expires, and when the gateway refuses the token. Its output never appears in an error or a log.
+ * Tokens that a program prints, such as a sign-in helper or a secret store. The program runs when a token is first
+ * needed, before its token expires, and when the gateway refuses the token. Its output appears in no error and no log.
  */
 import { type ExecFileException, execFile } from "node:child_process";
 import { basename } from "node:path";
@@ -45,10 +45,10 @@ interface Held {
 }
 
 /**
- * Runs `command` with `args`, without a shell. It prints only the token, or JSON with the token's end: `{"token",
- * "expiresAt"}` (ISO 8601), or as in OAuth `{"access_token", "expires_in"}` (seconds). Without an end in the output,
- * the token's own is taken if it names one. The credentials reject with "unauthorized" when the program fails. Throws a
- * TypeError for wrong arguments.
+ * Runs `command` with `args`, without a shell. It prints only the token, or JSON with the token and its expiry:
+ * `{"token", "expiresAt"}` (ISO 8601), or as in OAuth `{"access_token", "expires_in"}` (seconds). Without an expiry in
+ * the output, that of the token's claims counts. The credentials reject with "unauthorized" when the program fails.
+ * Throws a TypeError for wrong arguments.
  */
 export function tokenCommand(
   command: string,
@@ -79,7 +79,7 @@ export function tokenCommand(
       try {
         return (await renewed()).token;
       } catch (error) {
-        // The earlier token is still good for a little longer.
+        // The earlier token is still valid for a little longer.
         if (held !== undefined && clock.wallClock() < held.expiresAt) return held.token;
         throw error;
       }
@@ -110,7 +110,7 @@ function run(command: string, args: readonly string[], options: TokenCommandOpti
   });
 }
 
-/** Node's own message is not used, because it shows the arguments. */
+/** Node's own message would show the arguments. */
 function failure(command: string, error: ExecFileException, stderr: string, timeoutMs: number): RemoteError {
   const { code, signal, killed } = error;
   let what = `ended with ${signal ?? `exit code ${code}`}`;

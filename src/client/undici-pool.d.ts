@@ -1,6 +1,5 @@
 /**
- * Only the pool and the maker of its connections: undici's index would load all of it, with fetch, WebSockets and
- * caches.
+ * Types of the three modules of undici that are used. Its index would load all others too: fetch, WebSockets, caches.
  */
 declare module "undici/lib/dispatcher/pool.js" {
   export { Pool as default } from "undici";

@@ -1,14 +1,16 @@
-/** Reads a body whose parts are of no use before all of it is there. */
+/** Reads a body to its end before it is used. */
 import { RemoteError } from "./errors.ts";
 
 /** The limit for JSON. A longer answer comes from a broken gateway. */
 export const JSON_BYTES_MAX = 64 * 1024 * 1024;
-/** The limit for the answer to a change, which shows a node or two. Many such answers come at a time. */
+/**
+ * The limit for the answer to a change, which has a node or two. It is lower because many such answers come at once.
+ */
 export const CHANGE_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface Read {
   readonly chunks: readonly Uint8Array[];
-  /** The reason why the chunks break off. Absent: the body is whole. */
+  /** The error that broke the body off. Absent: the body is whole. */
   readonly failure?: { readonly error: unknown };
 }
 

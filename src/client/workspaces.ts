@@ -1,4 +1,4 @@
-/** Calls of the workspaces that a token shows. */
+/** Calls about the workspaces that a token shows. */
 import { type Workspace, type WorkspacePage, workspace, workspacePage } from "../contract/resources.ts";
 import { malformed } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
@@ -6,7 +6,7 @@ import type { CallOptions, PageOptions } from "./client.ts";
 import { pageQuery } from "./listings.ts";
 
 const PAGE_SIZE = 200;
-/** A longer list would not end. */
+/** A list that is longer comes from a broken gateway, and might never end. */
 const WORKSPACES_MAX = 100_000;
 
 export function listWorkspacePage(send: Send, options: PageOptions = {}): Promise<WorkspacePage> {
@@ -36,7 +36,7 @@ export async function listWorkspaces(send: Send, options: CallOptions = {}): Pro
     for (const workspace of page.items) found.set(workspace.id, workspace);
     if (found.size > WORKSPACES_MAX)
       throw malformed("listWorkspaces", { status: 200, headers: {} }, `more than ${WORKSPACES_MAX} workspaces`);
-    // The gateway may allow only smaller pages than requested, or only the first one.
+    // The gateway's pages may be smaller than requested. A gateway that knows no page numbers repeats the first page.
     if (found.size === before || pageNo * page.pageSize >= page.totalCount) return [...found.values()];
   }
 }

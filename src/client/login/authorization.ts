@@ -12,7 +12,7 @@ export const oauth = () => import("openid-client");
 export const CLIENT_ID = "wsfs";
 const TIMEOUT_SECONDS = 30;
 
-/** The server's addresses. They are saved with a login, so that using it takes one request. */
+/** The server's addresses. They are saved with a login, so that a new token takes one request. */
 export const endpoints = z.object({
   issuer: z.url(),
   token_endpoint: z.url(),
@@ -44,7 +44,7 @@ export async function discover(issuer: string): Promise<Endpoints> {
         execute: url.protocol === "http:" ? [allowInsecureRequests] : [],
       }),
     );
-  // An issuer that has only OpenID publishes them on another page.
+  // An issuer that speaks only OpenID Connect publishes them at another address.
   const found = await ask("oauth2").catch((error: unknown) => {
     if (error instanceof RemoteError && error.code === "malformed") return ask("oidc");
     throw error;
@@ -101,7 +101,7 @@ export async function asking<T>(what: string, work: () => Promise<T>, signal?: A
       throw new RemoteError("silent", `${what}: no answer within ${TIMEOUT_SECONDS} s`, { cause });
     }
     if (code.startsWith("OAUTH_")) {
-      throw new RemoteError("malformed", `${what}: the answer is not what OAuth says`, { cause });
+      throw new RemoteError("malformed", `${what}: the answer does not follow OAuth`, { cause });
     }
     const reason = cause instanceof TypeError ? cause.cause : undefined;
     const isStranger = reason instanceof Error && isOfStranger({ cause: reason });

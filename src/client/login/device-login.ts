@@ -23,7 +23,7 @@ export type DeviceLoginEvent =
 export interface DeviceLoginOptions {
   /** Address of the gateway. */
   readonly baseUrl: string;
-  /** The issuer that people sign in at, if it is not the gateway itself. */
+  /** The issuer at which people sign in, if it is not the gateway itself. */
   readonly issuer?: string | undefined;
   /** The scopes to ask for. Absent: all. A person may allow fewer. */
   readonly scopes?: readonly string[] | undefined;
@@ -64,7 +64,7 @@ export async function deviceLogin(options: DeviceLoginOptions): Promise<Login> {
     if (!(error instanceof OauthRefusal)) throw error;
     if (error.error === "access_denied") throw new RemoteError("forbidden", "sign-in: denied", { cause: error });
     if (error.error === "expired_token") {
-      throw new RemoteError("unauthorized", "sign-in: nobody approved it in time", { cause: error });
+      throw new RemoteError("unauthorized", "sign-in: it was not approved in time", { cause: error });
     }
     throw error;
   });
@@ -82,7 +82,7 @@ export async function deviceLogin(options: DeviceLoginOptions): Promise<Login> {
   };
 }
 
-/** This request comes before there is a client, because the client's credentials are being made. */
+/** Asks without a client: a client needs the credentials that are being made here. */
 async function whoIs(baseUrl: string, token: string): Promise<AccountStatus> {
   const url = `${checkAddress(baseUrl).href.replace(/\/$/, "")}/v1/account`;
   const headers = { authorization: `Bearer ${token}`, accept: "application/json" };

@@ -1,7 +1,7 @@
 /**
- * fetch, as openid-client needs it, over connections that check the other end (connector.ts): a program that takes the
- * port of a gateway that has ended must get neither a refresh token nor an access token. It opens a connection for each
- * request.
+ * A fetch for openid-client, over connections that check the other end (connector.ts). When a gateway has ended, a
+ * program that takes its port must get neither a refresh token nor an access token. Each request has a connection of
+ * its own.
  */
 import { createConnector } from "../connector.ts";
 
@@ -26,7 +26,7 @@ export async function guardedFetch(url: string, { method = "GET", headers, body,
     import("undici/lib/api/api-request.js"),
   ]);
   const { origin, pathname, search } = new URL(url);
-  // The kernels of other systems do not tell who listens.
+  // Other systems do not show the user of a listening program.
   const connect = process.platform === "linux" ? createConnector(build, { timeout: CONNECT_MS }) : {};
   const pool = new Pool(origin, { connections: 1, connect });
   try {

@@ -110,14 +110,15 @@ export async function removeLogin(path: string): Promise<void> {
   });
 }
 
-/** An older lock was left behind, because nothing that holds the lock takes longer. */
+/** No holder needs the lock for longer than this, so an older lock was left behind. */
 const LOCK_AGE_MS = 60_000;
 const LOCK_POLL_MS = 50;
 
 /**
- * Runs `work` while no other program uses this login. The lock of a program that died is removed when its process is
- * gone. Two programs may remove it at once and both go on: the gateway then gives both the same new token
- * (gateway/sign-in/refresh-rotation.ts), so nothing is lost.
+ * Runs `work` while no other program uses this login. The lock of a program that died is removed. Two programs may
+ * remove it at once and both go on: the gateway then gives both the same new token
+ * (gateway/sign-in/refresh-rotation.ts), so nothing is lost. Rejects with a RemoteError "unauthorized" when the lock
+ * cannot be made.
  */
 export async function withLoginLock<T>(path: string, work: () => Promise<T>): Promise<T> {
   const lock = `${path}.lock`;

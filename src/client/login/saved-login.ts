@@ -1,6 +1,6 @@
 /**
- * Access tokens from a saved login. A token is minted for a purpose (scopes, workspace), kept for most of its life, and
- * replaced before its end or when the gateway refuses it. Any number of programs can share a login.
+ * Access tokens from a saved login. A token is minted for some scopes and a workspace, and kept in memory. It is
+ * replaced before it expires or when the gateway refuses it. Any number of programs can share a login.
  */
 
 import { setTimeout as pause } from "node:timers/promises";
@@ -23,9 +23,9 @@ import {
 export interface SavedLoginOptions {
   /** Scopes of the tokens, among those that were approved. Absent: all of those. */
   readonly scopes?: readonly string[] | undefined;
-  /** The only workspace that the tokens are good for, by name or id. */
+  /** The only workspace in which the tokens are valid, by name or id. Absent: all of the account's. */
   readonly workspace?: string | undefined;
-  /** The way to sign in again: the end of an error message. */
+  /** Advice on how to sign in again, which ends an error message. */
   readonly howToSignIn?: string | undefined;
   /** Absent: the system's keyring. */
   readonly keyring?: Keyring | undefined;
@@ -40,9 +40,9 @@ interface Minted {
 const AGAIN_MS = [200, 1000];
 
 /**
- * Credentials from the login that `saveLogin` put into the file. They reject with "unauthorized" when there is no login
- * or it has ended, with "notFound" when it shows no such workspace, and with "offline" or "silent" when the server does
- * not answer.
+ * Credentials from the login that `saveLogin` put into the file. They reject with "unauthorized" when there is no
+ * login, it has ended or cannot be read; with "notFound" when it shows no such workspace; with "invalid" when its
+ * server's address is unsafe; and with "offline", "silent", "server" or "malformed" when the server fails.
  */
 export function savedLogin(path: string, options: SavedLoginOptions = {}): Credentials {
   const { howToSignIn = "sign in", keyring = systemKeyring() } = options;
@@ -89,7 +89,7 @@ export function savedLogin(path: string, options: SavedLoginOptions = {}): Crede
   };
 }
 
-/** The login in this file has ended, so that another try would fail too. */
+/** The login in this file has ended. Another try with it would fail too. */
 class LoginOver extends Error {
   readonly identity: string | undefined;
   constructor(message: string, identity: string | undefined, cause?: unknown) {
@@ -111,7 +111,7 @@ function mint(path: string, { scopes, workspace }: SavedLoginOptions, keyring: K
     };
     const begun = Date.now();
     const refresh = () => asking("login", () => refreshTokenGrant(configuration, login.refreshToken, asked));
-    // The token may have been used up although no answer came. For a minute, and no longer, the gateway answers a
+    // The refresh token may be used up although no answer came. For a minute, and no longer, the gateway answers a
     // repeated use with the same new token.
     const tokens = await again(refresh, AGAIN_MS).catch((error: unknown) => {
       if (!(error instanceof OauthRefusal)) throw error;
@@ -154,7 +154,8 @@ export interface StoreOptions {
 
 /**
  * Saves a login of `deviceLogin` in the place of an earlier one. Rejects with a RemoteError "unauthorized" when the
- * keyring does not take it; the login is then ended at the gateway and saved nowhere.
+ * keyring does not take it, and with the system's error when the file cannot be written. The login is then ended at the
+ * gateway and saved nowhere.
  */
 export function saveLogin(path: string, login: Login, options: StoreOptions = {}): Promise<void> {
   const { keyring = systemKeyring() } = options;
@@ -167,12 +168,15 @@ export function saveLogin(path: string, login: Login, options: StoreOptions = {}
       await revoke(login).catch(() => {});
       throw error;
     }
-    // Nothing reads the old secret any more, so that a keyring which does not answer may keep it.
+    // Nothing reads the old secret any more, so it does no harm if the keyring does not answer.
     if (before === "keyring" && store === "file") await keyring.remove(path).catch(() => {});
   });
 }
 
-/** Rejects with a RemoteError "unauthorized" when no keyring answers: to be called before a person signs in in vain. */
+/**
+ * Rejects with a RemoteError "unauthorized" when the login goes to the keyring and none answers. To be called before a
+ * person signs in.
+ */
 export async function checkStore(path: string, options: StoreOptions = {}): Promise<void> {
   const { keyring = systemKeyring() } = options;
   if ((options.store ?? (await storeOf(path))) === "keyring") await keyring.get(path);
@@ -194,7 +198,8 @@ export async function describeLogin(
 
 /**
  * Ends the login at the gateway, then removes it here. False: there was none. When the gateway or the keyring cannot be
- * reached, it rejects with a RemoteError and the login stays. With `isForced` it is then only removed here.
+ * reached, it rejects with a RemoteError ("offline", "silent", "server", "unauthorized") and the login stays. With
+ * `isForced` the login is then removed here only.
  */
 export function endLogin(
   path: string,

@@ -18,15 +18,15 @@ export interface AccountCalls {
   /** The account of the token, its scopes and its workspaces. Any valid token may ask; otherwise "unauthorized". */
   get(options?: RequestOptions): Promise<AccountStatus>;
   /**
-   * The roles of all accounts. "forbidden" unless the account is an owner of the workspace. Scope: account.grant.read.
+   * The roles of all accounts in the workspace. "forbidden": not an owner of the workspace. Scope: account.grant.read.
    */
   grants(options?: GrantListOptions): Paged<Grant>;
   /**
-   * Gives an account (name or id) a role. "notFound": there is no such account. "conflict": the workspace would lose
-   * its only owner. "forbidden": not an owner. Scope: account.grant.update.
+   * Gives an account (name or id) a role, in place of an earlier one. "notFound": there is no such account. "conflict":
+   * the workspace would lose its only owner. "forbidden": not an owner. Scope: account.grant.update.
    */
   grant(account: string, role: Role, options?: GrantOptions): Promise<Grant>;
-  /** Takes the role away. No error if the account had none; other errors as for `grant`. */
+  /** Takes the account's role away. No error if it had none; other errors and scope as for `grant`. */
   revoke(account: string, options?: GrantOptions): Promise<void>;
 }
 

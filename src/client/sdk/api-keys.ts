@@ -1,4 +1,4 @@
-/** API keys of a workspace, with which services call the gateway. */
+/** API keys of a workspace. Services call the gateway with them. */
 import type { ApiKey, CreatedApiKey } from "../../contract/api-keys.ts";
 import { type Context, type RequestOptions, read, removed } from "./context.ts";
 import { moment } from "./nodes.ts";
@@ -22,9 +22,10 @@ export interface ApiKeyListOptions extends ApiKeyOptions {
 /** All calls fail with "forbidden" unless the account is an owner of the workspace. */
 export interface ApiKeys {
   /**
-   * Creates a key. Only this answer contains it: `staticToken(made.key)` calls with it. `scopes` must be among those of
-   * the token that creates it ("forbidden"). The call is sent once. If its answer is lost ("offline"), look for the key
-   * in the list and revoke it. Scope: account.key.create.
+   * Creates a key. Only this answer contains it: `staticToken(made.key)` calls with it. "forbidden": a scope is not
+   * among those of the token that creates it. "invalid" (field "expiresAt"): the moment is past. The call is not
+   * repeated when its answer is lost ("offline"): look for the key in the list then, and revoke it. Scope:
+   * account.key.create.
    */
   create(name: string, scopes: readonly string[], options?: NewApiKeyOptions): Promise<CreatedApiKey>;
   /** The keys without their secrets. Scope: account.key.read. */

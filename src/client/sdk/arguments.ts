@@ -50,8 +50,8 @@ import type { VersionListOptions, Versions } from "./versions.ts";
 import type { WorkspaceListOptions, Workspaces } from "./workspaces.ts";
 
 /**
- * The arguments by name, in order, and the result of a call with wrong arguments. It fails when it is awaited, as the
- * call itself would.
+ * The arguments of a call by name, in order. `fail` makes the result of a call with wrong arguments, which fails as the
+ * call itself would: when it is awaited or walked.
  */
 export interface Takes {
   readonly checks: Readonly<Record<string, Check>>;

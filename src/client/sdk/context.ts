@@ -16,8 +16,9 @@ export interface RequestOptions {
 /** Options of every write. */
 export interface WriteOptions extends RequestOptions {
   /**
-   * Names the write, so that the gateway recognises it when it is repeated. By default one is made, which makes retries
-   * safe. Give your own, and keep it, to repeat the write after a crash.
+   * The gateway recognises a repeated write by this key. By default each write gets a new one, which makes retries
+   * safe. To repeat a write after a crash, give a key of your own and keep it. "invalid" (field "idempotencyKey"): the
+   * key was used for another write.
    */
   readonly idempotencyKey?: string | undefined;
 }
@@ -51,7 +52,7 @@ export async function write<T>(
   return context.retrier.run(safety, () => call(client, key), options);
 }
 
-/** A removal, which has no key. If it was repeated because its answer was lost, "notFound" means that it is done. */
+/** A removal, which has no key. If it is repeated because its answer was lost, "notFound" means that it was done. */
 export async function removed(
   context: Context,
   options: RequestOptions,

@@ -15,7 +15,10 @@ export interface DownloadOptions extends RequestOptions {
   /** Default: the head. A version determines the content, so `branch` cannot be given with it ("invalid"). */
   readonly version?: string | undefined;
   readonly branch?: string | undefined;
-  /** Called with the bytes of the content that are on the disk, those of an earlier attempt included. */
+  /**
+   * Called with the number of bytes that are in the part file, those of an earlier attempt included, and the size of
+   * the content.
+   */
   readonly onProgress?: ((written: number, size: number) => void) | undefined;
 }
 
@@ -36,7 +39,7 @@ interface Wanted {
 
 const CHUNK_BYTES = 1024 * 1024;
 
-/** Replaces the file at `path`. After a failure the received part is kept beside it for the next attempt. */
+/** Replaces the file at `path`. After a failure the part file stays beside it for the next attempt. */
 export async function download(
   context: Context,
   nodeId: string,
@@ -69,7 +72,7 @@ async function find(context: Context, nodeId: string, options: DownloadOptions):
   if (head !== undefined && (version === undefined || version === head)) return { version: head, size, contentHash };
   const found = await findVersion(context, nodeId, version, options);
   if (found !== undefined) return found;
-  // A gateway that lists no versions still tells the size of a version.
+  // The gateway may list no versions. Its answer for one byte still tells the size of the whole.
   const content = await read(context, options, (client) =>
     client.getContent(nodeId, { version, branch, range: { start: 0, end: 1 }, signal }),
   );
@@ -77,7 +80,7 @@ async function find(context: Context, nodeId: string, options: DownloadOptions):
   return { version: content.version, size: content.size, contentHash: undefined };
 }
 
-/** A deleted node has no head, but its versions can be read. */
+/** The node's head. A deleted node has none, but its versions can be read. */
 async function currentHead(context: Context, nodeId: string, options: DownloadOptions) {
   const { version, branch, signal } = options;
   let node: Node;
@@ -170,7 +173,7 @@ async function* readUpTo(part: FileHandle, end: number): AsyncGenerator<Uint8Arr
   for (let position = 0; position < end; ) {
     const length = Math.min(CHUNK_BYTES, end - position);
     const { bytesRead, buffer } = await part.read(Buffer.allocUnsafe(length), 0, length, position);
-    if (bytesRead === 0) return; // the file was cut meanwhile; the hash will show it
+    if (bytesRead === 0) return; // the file became shorter meanwhile, which its hash will show
     position += bytesRead;
     yield buffer.subarray(0, bytesRead);
   }

@@ -18,8 +18,9 @@ export interface RunningEngine {
 const VARIABLES = ["WSFS_BASE_URL", "WSFS_TOKEN", "WSFS_WORKSPACE", "WSFS_EXECUTION", "WSFS_FOLDER"] as const;
 
 /**
- * For a program that the gateway runs: reads its input (all of standard input) and connects with the token it was
- * given. Throws a RemoteError "invalid" when the program was not started by a gateway.
+ * For a program that the gateway runs: reads its input (all of standard input) and connects with the token that the
+ * gateway gave it. Throws a RemoteError "invalid" (`field`: the missing variable) when no gateway started the program,
+ * and a SyntaxError when the input is not JSON.
  */
 export function engine(environment: NodeJS.ProcessEnv = process.env): RunningEngine {
   const [baseUrl, token, workspace, executionId, folderId] = VARIABLES.map((name) => {

@@ -24,8 +24,9 @@ export interface InstallOptions extends WriteOptions {
   readonly path?: string | undefined;
 }
 
-/** Programs of the gateway's owner. Scope: execution.execution.run. */
+/** Programs that the gateway's owner has registered. Scope: execution.execution.run. */
 export interface Engines {
+  /** All engines, installed or not. */
   list(options?: EngineListOptions): Paged<Engine>;
   /** By id or name. "notFound": there is no such engine. */
   get(engine: string, options?: RequestOptions): Promise<Engine>;
@@ -34,7 +35,8 @@ export interface Engines {
 export interface Installations {
   /**
    * Installs an engine (name or id) and makes its folder. "notFound": there is no such engine. "conflict": it is
-   * installed already. "forbidden": not an owner. Scopes: marketplace.install.create, node.node.create.
+   * installed already, or a name on the folder's path is a file. "invalid" (field "path"): the path is the root or no
+   * path. "forbidden": not an owner. Scopes: marketplace.install.create, node.node.create.
    */
   create(engine: string, options?: InstallOptions): Promise<Installation>;
   /** The installations of a workspace. Scope: marketplace.install.read. */
@@ -42,8 +44,8 @@ export interface Installations {
   /** "notFound": there is no such installation. Scope: marketplace.install.read. */
   get(installationId: string, options?: RequestOptions): Promise<Installation>;
   /**
-   * Removes an installation; its folder stays. "notFound": it is gone already. "forbidden": not an owner. Scope:
-   * marketplace.install.delete.
+   * Removes an installation; its folder stays. "notFound": there is no such installation. "forbidden": not an owner.
+   * Scope: marketplace.install.delete.
    */
   remove(installationId: string, options?: RequestOptions): Promise<void>;
 }

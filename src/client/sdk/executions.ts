@@ -35,8 +35,8 @@ export interface LogListOptions extends LogOptions {
 
 export interface LogFollowOptions extends LogOptions {
   /**
-   * Called at each break, before the wait for the next try. Undefined: the gateway ended the stream before the
-   * execution.
+   * Called at each break, before the wait for the next try. Undefined: the gateway ended the stream although the
+   * execution goes on.
    */
   readonly onBreak?: ((error: RemoteError | undefined) => void) | undefined;
 }
@@ -44,32 +44,37 @@ export interface LogFollowOptions extends LogOptions {
 /** States: queued, running, and then one of the final ones: succeeded, failed, cancelled, timed-out, interrupted. */
 export interface Executions {
   /**
-   * Runs an engine (name or id). "conflict": it is not installed in the workspace. "notFound": there is no such engine.
-   * "throttled": too many executions wait. "forbidden": not an editor. Scope: execution.execution.run.
+   * Runs an engine (name or id). "notFound": there is no such engine. "conflict": it is not installed in the workspace,
+   * or the gateway runs no engines. "invalid" (field "input…"): the engine does not accept the input. "tooLarge": the
+   * input has more than 64 KiB. "throttled": too many executions wait. "forbidden": not an editor. Scope:
+   * execution.execution.run.
    */
   start(engine: string, options?: StartOptions): Promise<Execution>;
   /**
-   * The newest comes first. Scope: execution.execution.read. In all these calls, `cause.entry` is present only with the
-   * scope node.node.read-all.
+   * The executions of a workspace, the newest first. An engine that does not exist has none. Scope:
+   * execution.execution.read. In all these calls, `cause.entry` is present only with the scope node.node.read-all.
    */
   list(options?: ExecutionListOptions): Paged<Execution>;
   /** "notFound": there is no such execution. Scope: execution.execution.read. */
   get(executionId: string, options?: RequestOptions): Promise<Execution>;
   /**
-   * An execution that has ended stays as it is. "notFound": there is none. "forbidden": not an editor. Scope:
-   * execution.execution.cancel.
+   * Ends an execution. One that has ended stays as it is. "notFound": there is no such execution. "forbidden": not an
+   * editor. Scope: execution.execution.cancel.
    */
   cancel(executionId: string, options?: RequestOptions): Promise<Execution>;
   /**
-   * Resolves when the execution has ended, in whatever state. Breaks are waited out. "notFound": there is no such
+   * Resolves when the execution has ended, in any final state. Breaks are waited out. "notFound": there is no such
    * execution. Scope: execution.execution.read.
    */
   wait(executionId: string, options?: RequestOptions): Promise<Execution>;
-  /** The lines of the log up to now, oldest first. Scope: execution.execution.read. */
+  /**
+   * The lines of the log up to now, oldest first. "notFound": there is no such execution. Scope:
+   * execution.execution.read.
+   */
   log(executionId: string, options?: LogListOptions): Paged<LogLine>;
   /**
    * The lines of the log as they come, until the execution has ended. Breaks and restarts of the gateway are waited
-   * out; each line comes once. Scope: execution.execution.read.
+   * out; each line comes once. "notFound": there is no such execution. Scope: execution.execution.read.
    */
   follow(executionId: string, options?: LogFollowOptions): AsyncGenerator<LogLine, void, undefined>;
 }

@@ -1,13 +1,13 @@
 /**
- * Follows the journal: a stream of events, which is resumed after the last entry when it breaks, so that no entry is
- * lost and none comes twice. When the gateway has no stream, the journal is polled.
+ * Follows the journal by a stream of events. When the stream breaks, it is resumed after the last entry, so that no
+ * entry is lost and none comes twice. When the gateway has no stream, the journal is polled.
  */
 import type { JournalEntry } from "../../contract/resources.ts";
 import { hasNoStream, RemoteError } from "../errors.ts";
 import { type Context, type RequestOptions, read } from "./context.ts";
 
 export interface FollowOptions extends RequestOptions {
-  /** Position of the last known entry; later ones are wanted. 0: from the start. Default: only entries from now on. */
+  /** Only entries after this position. 0: from the start. Default: only entries from now on. */
   readonly after?: number | undefined;
   /** Name or id. Default: that of `connect`. */
   readonly workspace?: string | undefined;
@@ -81,7 +81,7 @@ async function* poll(
         position = entry.position;
         yield entry;
       }
-      // The total may be that of the whole journal, so a page without new entries is not followed at once.
+      // Some gateways give the total of the whole journal. So the next page is read at once only after new entries.
       if (page.items.length < page.totalCount && position > before) continue;
     } catch (error) {
       if (error instanceof RemoteError) onBreak?.(error);

@@ -24,24 +24,28 @@ export interface JournalListOptions extends RequestOptions, Pick<JournalFilter, 
 
 /**
  * Positions are whole numbers that grow with every change. An entry's `kind` is created, updated, moved, changed,
- * deleted, restored, or a word of a caller. An entry is shown some time after the write was answered (gateway-spec §6).
+ * deleted, restored, execution.STATE, or a word of a caller. An entry is shown some time after the write was answered
+ * (gateway-spec §6).
  */
 export interface Journal {
   /**
    * Entries up to now, oldest first. A page's `asOf` is the position up to which the journal shows everything. With
-   * `nodeId`, `by` or `mount`, at most 10,000 entries are counted (`totalCount`). Scope: node.node.read-all.
+   * `nodeId`, `by` or `mount`, at most 10,000 entries are counted (`totalCount`), and later ones have no page number
+   * ("invalid", field "pageNo"). "invalid" (field "after"): the gateway has not reached the position. "notFound": there
+   * is no such node. Scope: node.node.read-all.
    */
   list(options?: JournalListOptions): Paged<JournalEntry>;
   /**
    * Entries as they come, without end: abort it, or leave the loop. Keep the `position` of the last entry to continue
-   * after it later. Breaks are waited out, however long. It fails only when the gateway refuses, for example with
-   * "invalid" (field "after") when the position does not belong to its past, as after its data were replaced by older
-   * ones. Everything that is known must then be read again. Scope: node.node.read-all.
+   * after it later. Breaks are waited out, however long they are. It fails only when the gateway refuses. "invalid"
+   * (field "after"): the gateway has not reached the position, for example because its data were replaced by older
+   * ones. The caller must then read everything again. Scope: node.node.read-all.
    */
   follow(options?: FollowOptions): AsyncGenerator<JournalEntry, void, undefined>;
   /**
-   * Records an activity on a node. `kind` is the caller's word for it. "notFound": there is no such node, or it is
-   * deleted. Scope: node.journal.create.
+   * Records an activity on a node. `kind` is the caller's word for it, 1 to 64 characters. "invalid" (field "kind"): it
+   * is the kind of a change. "notFound": there is no such node, or it is deleted. "forbidden": not an editor. Scope:
+   * node.journal.create.
    */
   append(nodeId: string, kind: string, options?: WriteOptions): Promise<JournalEntry>;
 }

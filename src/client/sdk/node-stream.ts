@@ -14,7 +14,7 @@ export async function* streamNodes(
   const client = await context.load();
   if (!client.features.isFull) return yield* otherwise;
   let after: string | undefined;
-  /** Nodes after that which have been passed on. */
+  /** The number of nodes of the part at `after` that were passed on. They come again when the stream is resumed. */
   let passed = 0;
   for (let tried = 1; ; tried += 1) {
     let repeated = passed;

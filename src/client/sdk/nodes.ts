@@ -18,8 +18,9 @@ import { streamNodes } from "./node-stream.ts";
 import { type Paged, paged, pagedItems } from "./paged.ts";
 
 /**
- * Ordered by name unless `orderBy` says otherwise. With `recursive` and without `orderBy`, items come folder by folder in
- * no order that can be relied on. Default of `workspace`: that of `connect`. */
+ * Ordered by name unless `orderBy` says otherwise. With `recursive` and without `orderBy`, items come folder by folder,
+ * in an unspecified order. Default of `workspace`: that of `connect`.
+ */
 export interface NodeListOptions extends RequestOptions, Omit<AskedList, "after" | "pageNo" | "at"> {
   /** The list as it was at this moment. */
   readonly at?: Date | string | undefined;
@@ -43,61 +44,74 @@ export interface RestoreOptions extends WriteOptions, Pick<AskedRestore, "parent
 export interface RestoreTreeOptions extends WriteOptions, Pick<AskedTree, "exact" | "plan"> {}
 
 /**
- * Sizes in bytes, `createdAt` and `modifiedAt` ISO 8601 in UTC, `attributes` as file systems have them (`mode`:
+ * Sizes are bytes, `createdAt` and `modifiedAt` ISO 8601 in UTC, `attributes` as file systems have them (`mode`:
  * permission bits, `mtime`: "seconds.nanoseconds"). A write returns the node as it is afterwards, with the change's
- * `position` in the journal. Every call may fail with "notFound" and "forbidden" (gateway-spec §5, §7). A call with
- * `ifRevision` fails with "changed" (412) and the node in `error.node` when the revision is another one.
+ * `position` in the journal. Every call may fail with "notFound" (no such node, folder or workspace, or it is deleted)
+ * and "forbidden" (gateway-spec §5, §7). A call with `ifRevision` fails with "changed" (412) and the node in
+ * `error.node` when the revision is another one. A call with `attributes` fails with "tooLarge" when they exceed the
+ * gateway's limit. A call with a new name fails with "invalid" (field "name") when no node can have it.
  */
 export interface Nodes {
   /**
-   * The nodes of a folder, or with `deleted` those that were deleted from it and can be restored, each with `deletedAt`
-   * and `deletedBy`. The list lags as the gateway's path index does. Scope: node.node.read-all.
+   * The nodes of a folder. With `deleted`: the nodes that were deleted from it and can be restored, each with
+   * `deletedAt` and `deletedBy`. The list lags as the gateway's path index does. "invalid": `path` or `parentId` is a
+   * file, both are given, or `at` or `branch` is given with `deleted`. Scope: node.node.read-all.
    */
   list(options?: NodeListOptions): Paged<ListedNode>;
-  /** By id, always the present state. "notFound" when there is none or it is deleted. Scope: node.file.read. */
+  /** By id, always the present state. Scope: node.file.read. */
   get(nodeId: string, options?: RequestOptions & { readonly branch?: string | undefined }): Promise<Node>;
   /** By path; "/" is the root. The answer lags as the gateway's path index does. Scope: node.file.read. */
   byPath(path: string, options?: PathOptions): Promise<Node>;
   /**
-   * "conflict" (409) with the node that has the name in `error.node`. Scopes: node.node.create, node.journal.create.
+   * A new folder. "conflict" (409): a node has the name; it is in `error.node`. "invalid" (field "parentId"): that node
+   * is a file. Scopes: node.node.create, node.journal.create.
    */
   createFolder(parentId: string, name: string, options?: CreateOptions): Promise<WrittenNode>;
   /**
-   * The folder at the path, made together with missing ones above it. "conflict" when a file is in the way. Scopes:
-   * those of `byPath` and `createFolder`.
+   * The folder at the path. It is made if it is missing, together with missing ones above it. "conflict": a file is in
+   * the way; it is in `error.node`. Scopes: those of `byPath` and `createFolder`.
    */
   ensureFolder(path: string, options?: RequestOptions & { readonly workspace?: string | undefined }): Promise<Node>;
   /**
-   * A new file with content that the gateway has, or a folder with all below it. Errors as for `createFolder`, and
-   * "overQuota". Scopes: those of `createFolder`, and node.file.read.
+   * A new file with content that the gateway has, or a copy of a folder with all below it. Errors as for
+   * `createFolder`. "overQuota": the workspace is full. "tooLarge" also for a folder with too many nodes. "notFound"
+   * also when the content was thinned (410). "invalid" (field "copyOf"): the source is in another workspace. Scopes:
+   * those of `createFolder`, and node.file.read.
    */
   copy(parentId: string, name: string, source: CopySource, options?: CreateOptions): Promise<WrittenNode>;
   /**
-   * Moves, renames, changes attributes; other fields stay. "conflict" (409) when the name is taken. "invalid" (field
-   * "parentId") when a folder would move into itself. Scope: node.node.update.
+   * Moves, renames, changes attributes; other fields stay. "conflict" (409): a node has the name; it is in
+   * `error.node`. "invalid" (field "parentId" or "name"): the new parent is a file or in another workspace, a folder
+   * would move into itself, or the node is a root. Scope: node.node.update.
    */
   update(nodeId: string, change: NodeChange, options?: ChangeOptions): Promise<WrittenNode>;
   /**
-   * The two nodes take each other's place. Returns the first one. "changed" (412) when a revision is another one.
-   * Scope: node.node.update.
+   * The two nodes take each other's place. Returns the first one. "changed" (412): one of the revisions is another one;
+   * that node is in `error.node`. "invalid" (field "with"): one is a root, is in the other, is the other, or is in
+   * another workspace. Scope: node.node.update.
    */
   exchange(nodeId: string, otherId: string, options?: ExchangeOptions): Promise<WrittenNode>;
-  /** "conflict" (409) for a folder that is not empty. Versions stay readable. Scope: node.file.delete. */
+  /**
+   * Deletes a node; its versions stay readable. "conflict" (409): the folder is not empty. "invalid" (field "nodeId"):
+   * the node is a root. Scope: node.file.delete.
+   */
   delete(nodeId: string, options?: ChangeOptions): Promise<WrittenNode>;
   /**
-   * Brings a deleted node back to its old place, or to `parentId` and `name`. "conflict" (409) when the node is not
-   * deleted, the name is taken, or the folder is deleted; the node in the way is in `error.node`. Scope:
-   * node.node.update.
+   * Brings a deleted node back to its old place, or to `parentId` and `name`. "conflict" (409): the node is not
+   * deleted, the name is taken, or the folder is deleted; the node in the way is in `error.node`. "notFound" also when
+   * the node was removed for good (410). "invalid" (field "parentId"): that node is a file or in another workspace.
+   * "overQuota": the workspace has no room for it. Scope: node.node.update.
    */
   restore(nodeId: string, options?: RestoreOptions): Promise<WrittenNode>;
   /**
-   * Brings a node and all below it back to a moment. Items come as they are done: deleted nodes come back, moved ones
-   * go back, contents and attributes become what they were; if a name is taken, the node is called `name (restored …)`.
-   * Newer nodes stay, unless `exact` is set. With `plan` nothing is changed and the items say what would be done. If
-   * the loop is left early or breaks off, the items it returned are done, and the same call does the rest. The
-   * generator returns the journal position of the last change; undefined where it changed nothing. "notFound"
-   * when the node did not exist then; "conflict" when its folder is deleted. Scopes: node.node.update, node.file.read;
-   * with `exact` also node.file.delete.
+   * Brings a node and all below it back to a moment. Deleted nodes come back, moved nodes go back, contents and
+   * attributes become those of that moment. If a name is taken, the node is called `name (restored …)`. Newer nodes
+   * stay, unless `exact` is set. Each item comes when its action is done. With `plan` nothing is changed, and the items
+   * are the actions that would be taken. If the loop is left early or breaks off, the items that came are done, and the
+   * same call does the rest. The generator returns the journal position of the last change; undefined: it changed
+   * nothing. "notFound": the node did not exist then, or was removed for good (410). "conflict": its folder is deleted.
+   * "overQuota": the workspace has no room. Scopes: node.node.update, node.file.read; with `exact` also
+   * node.file.delete.
    */
   restoreTree(
     nodeId: string,
@@ -178,8 +192,7 @@ export function createNodes(context: Context): Nodes {
       let last: number | undefined;
       for (let after: string | null = ""; after !== null; ) {
         const part = { exact, plan, after, idempotencyKey, signal };
-        // A repeated request compares with the result of the first, so that it takes effect once, with a key or
-        // without.
+        // A repeated request finds the result of the first and takes no action again, so it is retried like a read.
         const slice: RestoredSlice = await read(context, options, (client) =>
           client.restoreTree(nodeId, moment(at) ?? "", part),
         );
@@ -192,8 +205,8 @@ export function createNodes(context: Context): Nodes {
   };
 
   /**
-   * The folder is made, or the existing one is taken: the path index may not show it yet, or another program made it
-   * first.
+   * Makes the folder, or takes the existing one. The path index may not show that one yet, or another program made it
+   * meanwhile.
    */
   async function folderIn(parent: Node, name: string, options: RequestOptions): Promise<Node> {
     const { signal, retries } = options;

@@ -16,19 +16,21 @@ export interface Page<Item> {
 }
 
 /**
- * A list, asked for when it is walked. Walked by items or by pages it is one snapshot: what is
- * made, moved or deleted meanwhile changes nothing of it. Each walk is a new snapshot.
+ * A list. Nothing is requested before it is walked, and then each failure is that of the call which made the list. A
+ * walk by items or by pages shows one snapshot: changes during the walk are not in it. Each walk shows a new snapshot.
+ * Only full gateways have snapshots. "invalid" (field "orderBy"): the items have no such field.
  *
  *     for await (const node of list) …
  */
 export interface Paged<Item, P extends Page<Item> = Page<Item>> extends AsyncIterable<Item> {
+  /** Page by page, in one snapshot. */
   pages(): AsyncGenerator<P, void, undefined>;
   /**
-   * One page, from 1, of the list as it is now. `totalCount` is the number of all items. "invalid" when `pageNo` is not
-   * a whole number from 1.
+   * One page of the list as it is now. `pageNo` counts from 1. "invalid" (field "pageNo"): it is not a whole number
+   * from 1.
    */
   page(pageNo: number): Promise<P>;
-  /** All items, in memory. */
+  /** All items of one snapshot, in memory. */
   all(): Promise<Item[]>;
 }
 
@@ -76,7 +78,7 @@ export function paged<Item, P extends Page<Item> = Page<Item>>(
   };
 }
 
-/** The list with another way to its items, taken when all of them are asked for. */
+/** The list, with another source for a walk by items. */
 export function pagedItems<Item>(list: Paged<Item>, items: () => AsyncGenerator<Item, void, undefined>): Paged<Item> {
   return {
     ...list,

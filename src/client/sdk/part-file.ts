@@ -1,7 +1,7 @@
 /**
- * The file that a download grows in, beside its target. Its name identifies the download, the version and the process
- * that writes it. The file of a process that is gone, or that gave up, is taken over and continued. A file that a live
- * process writes is left alone. This file knows no gateway.
+ * Part files: the received bytes of a download, beside its target. The name identifies the download, the version and
+ * the process that writes. A part file is taken over and continued when its process is gone or gave the download up.
+ * The part file of another living process is left alone. This file knows no gateway.
  */
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
@@ -11,7 +11,7 @@ import { basename, dirname, join } from "node:path";
 
 export interface PartFile {
   readonly handle: FileHandle;
-  /** Gives it the target's name, whole and synced. */
+  /** Syncs it and gives it the target's name. */
   finish(): Promise<void>;
   /** Closes it. `keep`: the next attempt may continue with it. */
   leave(keep: boolean): Promise<void>;

@@ -1,7 +1,6 @@
 /**
- * Content that continues where its connection broke: the rest is requested by range, from the same version, so that a
- * reader never gets bytes of two versions. If a gateway ignores the range, the bytes that the reader already has are
- * skipped.
+ * Content that continues where its connection broke. The rest is requested by range, from the same version, so that a
+ * reader never gets bytes of two versions. If a gateway ignores the range, the bytes that the reader has are skipped.
  */
 import { createHash } from "node:crypto";
 import type { Content } from "../client.ts";
@@ -10,7 +9,7 @@ import { type Context, type RequestOptions, read } from "./context.ts";
 import { moment } from "./nodes.ts";
 
 export interface ReadOptions extends RequestOptions {
-  /** Default: the head. A version determines the content, so `at` and `branch` cannot be given with it. */
+  /** Default: the head. A version determines the content, so `at` and `branch` cannot be given with it ("invalid"). */
   readonly version?: string | undefined;
   /** Bytes [start, end). Default: all. */
   readonly range?: { readonly start: number; readonly end: number } | undefined;
@@ -24,7 +23,7 @@ export interface ReadOptions extends RequestOptions {
   readonly contentHash?: string | undefined;
 }
 
-/** The content can be read once, in one of these ways. A content that is not read must be given up with `cancel`. */
+/** The content can be read once: by `bytes`, `buffer` or `text`. One that is not read must be given up by `cancel`. */
 export interface FileContent {
   /** Id of the version that the bytes belong to. */
   readonly version: string;
@@ -32,12 +31,16 @@ export interface FileContent {
   readonly size: number;
   /** The type that the gateway tells. */
   readonly mimeType: string | undefined;
-  /** The requested bytes as they come. Fails with a RemoteError when they end too soon. */
+  /**
+   * The requested bytes as they come. Fails with a RemoteError: "malformed" when they end too soon or have another hash
+   * than `contentHash`, "offline" or "silent" when a broken connection cannot be resumed.
+   */
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** All of `bytes`, in memory. */
+  /** All of `bytes`, in memory. Rejects as `bytes` fails. */
   buffer(): Promise<Buffer>;
-  /** All of `bytes` as UTF-8. Rejects with a TypeError when they are not UTF-8. */
+  /** All of `bytes` as UTF-8. Rejects as `bytes` fails, and with a TypeError when they are not UTF-8. */
   text(): Promise<string>;
+  /** Gives the content up and frees its connection. */
   cancel(): Promise<void>;
 }
 

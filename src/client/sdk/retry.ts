@@ -35,7 +35,7 @@ export interface RunOptions {
   readonly signal?: AbortSignal | undefined;
   /** False: the call is sent once. */
   readonly retries?: false | undefined;
-  /** The content that was sent cannot be read again. */
+  /** True if the content to send was read and cannot be read again. */
   readonly isSpent?: (() => boolean) | undefined;
 }
 
@@ -43,8 +43,8 @@ export interface Retrier {
   /** Calls until it succeeds or fails for good. Rejects with the last error. */
   run<T>(safety: Safety, call: () => Promise<T>, options?: RunOptions): Promise<T>;
   /**
-   * Waits before try number `tried` + 1. Throws `error` instead when a call of this `safety` must not be repeated after
-   * it, when the tries are used up, or when its Retry-After is too long.
+   * Waits before try number `tried` + 1. Rejects with `error` instead when a call of this `safety` must not be repeated
+   * after it, when the tries are used up, or when its Retry-After is too long.
    */
   wait(error: unknown, safety: Safety, tried: number, options?: RunOptions): Promise<void>;
   /** Like `wait`, without a limit of tries: for streams, which have no end. */
@@ -119,7 +119,7 @@ const NOT_IMPLEMENTED = 501;
 
 function isRepeatable(error: RemoteError, safety: Safety): boolean {
   switch (error.code) {
-    // Refused before anything was done.
+    // The gateway refused it before it did anything.
     case "throttled":
       return true;
     case "offline":

@@ -38,8 +38,8 @@ function isFile(content: unknown): content is { readonly path: string | URL } {
 }
 
 /**
- * `size`: bytes of a source that does not tell its size. It is checked while the source is read. Rejects with
- * "invalid".
+ * `size`: the size in bytes of a source that does not tell it. It is checked while the source is read. Rejects with
+ * "invalid" (field "content") when the file at `{ path }` cannot be read or is no file.
  */
 export async function sourceOf(content: Uploadable, size?: number): Promise<ContentSource> {
   if (typeof content === "string" || content instanceof Uint8Array) {
@@ -85,7 +85,7 @@ function readOnce(content: AsyncIterable<Uint8Array | string>, size: number | un
     size,
     isSpent: () => isSpent,
     read() {
-      if (isSpent) throw new RemoteError("aborted", "the content can be read only once, and it was");
+      if (isSpent) throw new RemoteError("aborted", "the content can be read only once, and was read before");
       isSpent = true;
       return bytesOf(content);
     },

@@ -19,8 +19,9 @@ export interface TriggerListOptions extends RequestOptions {
 /** Each entry or time starts one execution. It may happen twice, so an engine must do no harm when it runs twice. */
 export interface Triggers {
   /**
-   * "conflict": the name is taken, or the engine is not installed. "notFound": there is no such engine. "invalid": a
-   * wrong condition. "forbidden": not an owner. Scope: execution.trigger.create.
+   * Creates a trigger. "notFound": there is no such engine. "conflict": the name is taken, or the engine is not
+   * installed. "invalid": the condition is wrong, or the engine does not accept the input. "tooLarge": the input has
+   * more than 64 KiB. "forbidden": not an owner. Scope: execution.trigger.create.
    */
   create(description: TriggerDescription, options?: NewTriggerOptions): Promise<Trigger>;
   /** The triggers of a workspace. Scope: execution.trigger.read. */
@@ -28,13 +29,14 @@ export interface Triggers {
   /** "notFound": there is no such trigger. Scope: execution.trigger.read. */
   get(triggerId: string, options?: RequestOptions): Promise<Trigger>;
   /**
-   * Changes a trigger; other fields stay. "notFound": there is none. "invalid": a wrong condition. "forbidden": not an
-   * owner. Scope: execution.trigger.update.
+   * Changes a trigger; other fields stay. "notFound": there is no such trigger. "invalid" and "tooLarge" as for
+   * `create`. "conflict": a new input is given and the engine is not installed any more. "forbidden": not an owner.
+   * Scope: execution.trigger.update.
    */
   update(triggerId: string, patch: TriggerPatch, options?: RequestOptions): Promise<Trigger>;
   /**
-   * Removes a trigger; executions that it started go on. "notFound": there is none. "forbidden": not an owner. Scope:
-   * execution.trigger.delete.
+   * Removes a trigger; executions that it started go on. "notFound": there is no such trigger. "forbidden": not an
+   * owner. Scope: execution.trigger.delete.
    */
   remove(triggerId: string, options?: RequestOptions): Promise<void>;
 }

@@ -13,7 +13,7 @@ export interface VersionListOptions extends RequestOptions {
 }
 
 export interface VersionsPage extends Page<Version> {
-  /** How many others the workspace's policy of retention has given up. Absent: none. */
+  /** The number of further versions whose content the workspace's retention policy has removed. Absent: none. */
   readonly thinned?: number | undefined;
 }
 

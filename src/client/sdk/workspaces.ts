@@ -13,12 +13,14 @@ export interface WorkspaceListOptions extends RequestOptions {
 /** `quota` and `used` are bytes, if the gateway tells them (gateway-spec §2). Scope: account.workspace.read. */
 export interface Workspaces {
   /**
-   * Creates a workspace; the caller becomes its owner. "conflict": the name is taken, possibly by an earlier try of
-   * this call whose answer was lost. Scope: account.workspace.create.
+   * Creates a workspace; the caller becomes its owner. "conflict": the name is taken, possibly by an earlier call whose
+   * answer was lost. "invalid" (field "name"): the name looks like an id. "forbidden": the token is bound to a
+   * workspace. Scope: account.workspace.create.
    */
   create(name: string, options?: RequestOptions): Promise<Workspace>;
+  /** The workspaces that the token shows. */
   list(options?: WorkspaceListOptions): Paged<Workspace>;
-  /** By name or id. Undefined when the token shows no such workspace. */
+  /** By name or id. Undefined: the token shows no such workspace. A name goes before an id. */
   find(nameOrId: string, options?: RequestOptions): Promise<Workspace | undefined>;
 }
 
