@@ -14,7 +14,7 @@ import {
 export interface Attempt<Request> {
   readonly id: AttemptId;
   readonly node: NodeRowId;
-  /** "abandoned": given up for a newer snapshot. Its key still marks the answer as ours. */
+  /** "abandoned": given up, for example for a newer snapshot. Its key still identifies a late effect as ours. */
   readonly state: "open" | "abandoned";
   /** Idempotency key. */
   readonly key: string;
@@ -23,7 +23,7 @@ export interface Attempt<Request> {
   readonly generation: SnapshotId | null;
   /** The number of failures. */
   readonly tries: number;
-  /** When it may be sent again, in row time. Of an abandoned attempt: when it was abandoned. */
+  /** The time when it may be sent again, in row time. Of an abandoned attempt: the time when it was abandoned. */
   readonly nextAt: RowTime;
   readonly lastError: string | null;
   /** In row time. */
@@ -121,7 +121,8 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const sending = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
 
   /**
-   * Attempts up to this id were made before this start. It is unknown which of them were sent, so each counts as sent.
+   * Attempts up to this id are older than this start. It is unknown which of them were sent, so each counts as sent
+   * once.
    */
   const made = newest.get()?.seq ?? 0;
   const decodeRow = (row: Row): Attempt<Request> => {
@@ -145,22 +146,22 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       const id = idOfKey(key);
       return id === undefined ? undefined : get(id);
     },
-    /** Several attempts send one snapshot when several names of an inode are sent at once. */
+    /** The attempts that send the snapshot. There are several when several names of an inode are sent at once. */
     ofSnapshot: (generation: SnapshotId): readonly Attempt<Request>[] => ofSnapshot(generation),
     open: (): Attempt<Request>[] => all.all().map(decodeRow),
-    /** Node rows with a request under way that puts them into this folder. */
+    /** Node rows with an open attempt that puts them into this folder. */
     nodesWanting: (parent: string): NodeRowId[] => nodesWanting.all(parent).map((row) => row.node),
-    /** Node rows with a request under way that takes its content from a version of this node. */
+    /** Node rows with an open attempt that takes its content from a version of this node. */
     nodesCopying: (nodeId: string): NodeRowId[] => nodesCopying.all(nodeId).map((row) => row.node),
     /** Node rows of one priority class whose attempts are due, the longest due first. */
     due: (bulk: number, now: RowTime, limit: number): NodeRowId[] => due(bulk, now, limit),
     nextDue: (): RowTime | undefined => nextAt(BEFORE_FIRST),
-    /** When the first attempt that waits may be sent again. */
+    /** The first time after `now` at which an attempt may be sent again, in row time. */
     nextAt,
-    /** True if another node may be at this place already, because of a request of ours whose answer is not known. */
+    /** True if another node may be at this place already, by an open attempt. `node`: the row that is not counted. */
     isPlaceWanted: (node: NodeRowId | undefined, parent: string, name: string): boolean =>
       filling.get(node ?? null, parent, name) !== undefined,
-    /** A request of another node that exchanges it with the node at this place. */
+    /** The open attempt that exchanges another node with the node `nodeId`, for the place where that node is. */
     exchanging: (nodeId: string, parent: string, name: string): Attempt<Request> | undefined =>
       decode(exchanging.get({ nodeId, parent, name })),
     countOpen: (): number => openCount.get()?.count ?? 0,
@@ -175,7 +176,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     }): Attempt<Request> {
       const { node, key, generation, nextAt, createdAt, bulk = 0 } = attempt;
       const text = JSON.stringify(attempt.request);
-      // The request as it is read back: JSON leaves out undefined fields.
+      // The remembered request must be the one that would be read back: JSON leaves out undefined fields.
       const request = JSON.parse(text) as Request;
       const { parent = null, name = null, copyOf = null, with: exchangePartner = null } = request as Sought;
       const columns = { parent, name, copyOf, partner: exchangePartner };
@@ -193,7 +194,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       failed.run(nextAt, error, id);
     },
     /**
-     * Makes up to `limit` attempts due at `at` (row time) that would be due later, in each priority class the next ones
+     * Makes up to `limit` attempts due at `at` (row time) that are due later, in each priority class the earliest
      * first. False: there are no more.
      */
     expedite(at: RowTime, limit: number): boolean {
@@ -201,11 +202,11 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       for (const bulk of PRIORITIES) if (left > 0) left -= expedite.run({ at, bulk, limit: left }).changes;
       return left === 0;
     },
-    /** Makes the attempt of this node row due at `at`, unless it is due earlier. `at`: row time. */
+    /** Makes the open attempt of this node row due at `at` (row time), unless it is due earlier. */
     expediteAttemptsOf(node: NodeRowId, at: RowTime): void {
       expediteAttempt.run(at, node);
     },
-    /** Abandons the attempt. From then on `nextAt` is the time of that. */
+    /** Abandons the attempt, which keeps `now` (row time) as its `nextAt`. */
     abandon(id: AttemptId, now: RowTime): void {
       abandon.run(now, id);
     },
@@ -221,14 +222,14 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     removeAllOf(node: NodeRowId): void {
       removeOf.run(node);
     },
-    /** True if an abandoned request may still create a node for this row. */
+    /** True if an abandoned attempt may still create a node for this row. */
     hasAbandonedCreation: (node: NodeRowId): boolean => abandoned.get(node) !== undefined,
     /** The abandoned attempts of a node row, the last one first. */
     abandonedOf: (node: NodeRowId): Attempt<Request>[] =>
       abandonedOf.all(node).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** The abandoned attempts that were to put a node at this place, the last one first. */
     abandonedAt: (parent: string, name: string): Attempt<Request>[] => abandonedAt.all(parent, name).map(decodeRow),
-    /** Removes the attempts that were abandoned before `time` (row time): they can no longer arrive. */
+    /** Removes the attempts that were abandoned before `time` (row time). They cannot arrive any more. */
     removeAbandonedBefore(time: RowTime): void {
       removeOld.run(time);
     },
@@ -239,7 +240,8 @@ export interface Snapshot {
   readonly id: SnapshotId;
   readonly inode: InodeId;
   /**
-   * Of the inode when the snapshot was taken. While the inode still has this value, the snapshot is its newest content.
+   * The inode's counter when the snapshot was taken. While the inode has this value, the snapshot is its newest
+   * content.
    */
   readonly changes: number;
   /** The cache file of this kernel node id is the snapshot itself. Null: the snapshot has a file of its own. */
@@ -315,11 +317,11 @@ export function createSnapshots(database: Connection) {
     noneOfKernelNodeId(lineage: KernelNodeId): void {
       snapshotsOf.tell(lineage, []);
     },
-    /** The snapshots that are cache files themselves, of kernel node ids from `from` on and below `to`. */
+    /** The snapshots that are cache files themselves, with kernel node ids from `from` on and below `to`. */
     ofKernelNodeIds: (from: number, to: number): Snapshot[] => itself.all(from, to),
-    /** Those among them whose cache file has changed since. */
+    /** The same, but only snapshots whose cache file has changed since. */
     staleOfKernelNodeIds: (from: number, to: number): Snapshot[] => stale.all(from, to),
-    /** The snapshots with files of their own, from id `from` on and below `to`. */
+    /** The snapshots with files of their own, with ids from `from` on and below `to`. */
     copies: (from: number, to: number): Snapshot[] => copies.all(from, to),
     nextCopy: (from: number): SnapshotId | undefined => nextCopy.get(from)?.id ?? undefined,
     /** All reserved ids are below this one. */
@@ -328,11 +330,11 @@ export function createSnapshots(database: Connection) {
     unusedOf: (inode: InodeId): Snapshot[] => unused.all(inode),
     /** The snapshots of this inode that an attempt sends. */
     sentOf: (inode: InodeId): Snapshot[] => sent.all(inode),
-    /** From here on no id up to this one is given out. */
+    /** No id up to `upTo` is given out any more. */
     passIds(upTo: number): void {
       reserved = Math.max(reserved, upTo);
     },
-    /** An id for a snapshot whose file is made before its row. It is given out only once on this connection. */
+    /** An id for a snapshot whose file is made before its row. It is given out once on this connection. */
     reserveId(): SnapshotId {
       reserved = Math.max(reserved, sequence.get()?.seq ?? 0) + 1;
       return snapshotId(reserved);
@@ -365,7 +367,7 @@ export function createSnapshots(database: Connection) {
 export interface Tombstone {
   readonly nodeId: string;
   readonly revision: number;
-  /** Journal position of the deletion. Null: not known, the journal has not told of it yet. */
+  /** Journal position of the deletion. Null: the journal has not told of it yet. */
   readonly position: number | null;
 }
 
@@ -374,7 +376,7 @@ export function createTombstones(database: Connection) {
     database,
     "SELECT node_id AS nodeId, revision, position FROM tombstone WHERE node_id = ?",
   );
-  // Of two deletions of a node the later counts. Of one deletion, the message that has its position does.
+  // Of two deletions of a node the later one counts. A known position of a deletion is kept.
   const insert = prepare(
     database,
     `INSERT INTO tombstone (node_id, revision, position) VALUES (@nodeId, @revision, @position)
@@ -396,8 +398,8 @@ export function createTombstones(database: Connection) {
     },
     isAnyUpTo: (position: number): boolean => one.get(position) !== undefined,
     /**
-     * Listing and journal are complete up to this position, so older deletions are forgotten. A deletion without a
-     * known position stays.
+     * Forgets deletions up to this position: listing and journal have passed it. A deletion without a known position
+     * stays.
      */
     forgetUpTo(position: number): void {
       passed.run(position);

@@ -1,21 +1,21 @@
 /**
- * How much of a node's attributes is kept here: what the kernel can hand out. That is more than may be set
- * (contract/attributes.ts), because some gateways and nodes do not have that limit.
+ * Limits of the attributes that are kept here: those of the kernel. They are above the limits of the contract
+ * (contract/attributes.ts), because some gateways, and some nodes, do not keep to these.
  */
 import { attributes as schema } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 
 export const VALUE_BYTES_MAX = 64 * 1024;
-/** In bytes: the names, and the values as they are stored. */
+/** Bytes of all names and of all values, as they are stored. */
 const ALL_BYTES_MAX = 256 * 1024;
 
 const VALUE_TEXT_MAX = Math.ceil(VALUE_BYTES_MAX / 3) * 4;
-/** The attributes of the schema. All of them except the extended ones are small. */
+/** The attributes of the schema. All except the extended ones are small. */
 const KNOWN: ReadonlySet<string> = new Set(Object.keys(schema.shape));
 
 /**
- * The node without extended attributes beyond the limits, and without unknown attributes beyond the limits. The gateway
- * keeps them: a change sends only what differs here.
+ * The node without the extended and unknown attributes that exceed the limits. The gateway keeps them, because a change
+ * sends only differences.
  */
 export function withinLimits(node: Node): Node {
   const { xattrs = {}, ...others } = node.attributes;

@@ -1,4 +1,4 @@
-/** Rows of cache files: the bytes on this disk behind a kernel node id, and the files that may be evicted. */
+/** Rows of cache files, and the files that may be evicted. */
 import type { RowTime } from "../lib/clocks.ts";
 import { formatRanges, isSameRanges, NO_RANGES, parseRanges, type Ranges } from "../lib/ranges.ts";
 import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
@@ -9,7 +9,7 @@ export interface CacheFileRow {
   /** The version to which missing ranges belong. */
   readonly originNode: string | null;
   readonly originVersion: string | null;
-  /** The hash of that version, also once the file has changed. Null: not known. */
+  /** The hash of that version, also after the file has changed. Null: not known. */
   readonly originHash: string | null;
   /** The size of that version, in bytes. Set only while there are unverified ranges. */
   readonly originSize: number;
@@ -17,9 +17,9 @@ export interface CacheFileRow {
   readonly size: number;
   /** Bytes that the file holds on the disk. They count for the cache limit. */
   readonly bytes: number;
-  /** Missing ranges of the origin version. Undefined: the text in the row is none of ours. */
+  /** Missing ranges of the origin version. Undefined: the row has a text that is no ranges. */
   readonly missing: Ranges | undefined;
-  /** Unverified ranges of changed content, here or missing. Undefined as above. */
+  /** Unverified ranges of changed content, on this disk or missing. Undefined as above. */
   readonly unproven: Ranges | undefined;
   /** When it was last used, in row time. */
   readonly usedAt: RowTime;
@@ -29,7 +29,7 @@ export interface CacheFileRow {
 
 /** True if every byte of the file is on this disk. False without a row. */
 export const isWhole = (row: CacheFileRow | undefined): boolean => row?.missing?.length === 0;
-/** True if no byte of the file remains to be verified. False without a row. */
+/** True if the file has no unverified range. False without a row. */
 export const isProven = (row: CacheFileRow | undefined): boolean => row?.unproven?.length === 0;
 
 /** A row as it is stored: ranges are JSON of lib/ranges.ts. */
@@ -38,7 +38,7 @@ interface Row extends Omit<CacheFileRow, "missing" | "unproven"> {
   readonly unproven: string;
 }
 
-/** No ranges, as most rows have it. */
+/** The text for no ranges, which most rows have. */
 const NONE = formatRanges(NO_RANGES);
 const rangesOf = (text: string): Ranges | undefined => (text === NONE ? NO_RANGES : parseRanges(text));
 const textOf = (ranges: Ranges): string => (ranges.length === 0 ? NONE : formatRanges(ranges));
@@ -56,20 +56,20 @@ const COLUMNS = `live.lineage, live.origin_node AS originNode, live.origin_versi
   live.origin_hash AS originHash, live.origin_size AS originSize, live.size, live.bytes, live.missing, live.unproven,
   live.used_at AS usedAt, live.doubted`;
 
-/** The fields of a row, as they are set. */
+/** The fields of a row that can be set. */
 export interface Fields extends Omit<CacheFileRow, "lineage" | "missing" | "unproven"> {
   readonly missing: Ranges;
   readonly unproven: Ranges;
 }
 
-/** Most rows are made without these. */
+/** Fields that most new rows do not set. */
 type OfOrigin = "originHash" | "originSize" | "unproven";
 type Made = Omit<Fields, "doubted" | OfOrigin> & Partial<Pick<Fields, OfOrigin>> & Pick<CacheFileRow, "lineage">;
 
 export function createCacheFileRows(database: Connection) {
   const byKernelNodeId = prepare<Row>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
-  // Not evictable are dirty files (no origin has their content), files that an upload reads, and open files. The caller
-  // knows which files are open.
+  // Not evictable are dirty files (no origin has their content), files that an upload reads, and open files. Only the
+  // caller knows the open files.
   const fromEvictable = `FROM live JOIN lineage ON lineage.id = live.lineage JOIN inode ON inode.id = lineage.inode
      WHERE live.bytes > 0 AND live.origin_version IS NOT NULL
        AND (inode.lineage <> live.lineage OR inode.content = 'clean')
@@ -121,7 +121,7 @@ export function createCacheFileRows(database: Connection) {
   });
   return {
     get,
-    /** Kernel node ids from `from` on and below `to`. */
+    /** Kernel node ids from `from` on and below `to`, with the bytes that their files hold on the disk. */
     among: (from: number, to: number): { lineage: KernelNodeId; bytes: number }[] => among.all(from, to),
     /** The first kernel node id from this one on that has a row. */
     next: (from: number): KernelNodeId | undefined => next.get(from)?.lineage ?? undefined,
@@ -135,7 +135,7 @@ export function createCacheFileRows(database: Connection) {
     create(row: Made): void {
       const { lineage, originNode, originVersion, size, bytes, missing, usedAt } = row;
       const { originHash = null, originSize = 0, unproven: unverified = NO_RANGES } = row;
-      // Each field is written out: spreading other objects takes far longer, and every new file needs these objects.
+      // Each field is written out, because spreading objects takes far longer, and every new file comes by here.
       const made: CacheFileRow = {
         lineage,
         originNode,

@@ -1,31 +1,30 @@
 /**
- * Collects the names and inodes that a transaction changed, for a listener that has told the kernel of them. A change
- * is reported once it is committed. A change that was rolled back is never reported. This file does not know the
- * listener.
+ * Collects the names and inodes that a transaction changed, for one listener, which tells the kernel. A change is
+ * reported after its commit. A change that was rolled back is never reported. This file does not know the listener.
  */
 import type { Connection } from "./database.ts";
 import type { EntryId, InodeId } from "./ids.ts";
 
 export interface Changed {
-  /** By folder: the changed names, each with the inode it had before (null: none). */
+  /** By folder: the changed names, each with its former inode (null: none). */
   readonly names: ReadonlyMap<InodeId, ReadonlyMap<string, InodeId | null>>;
-  /** Folders of which every changed name is known to all that were told of it before. */
+  /** Folders with changes of the source "heard". */
   readonly heardIn: ReadonlySet<InodeId>;
-  /** New inodes, of which the kernel was not told yet. */
+  /** New inodes, which the kernel does not know yet. */
   readonly made: ReadonlySet<InodeId>;
-  /** Inodes with other attributes or another number of names. New inodes are not among them. */
+  /** Inodes whose attributes or number of names changed. New inodes are not among them. */
   readonly inodes: ReadonlySet<InodeId>;
   /** Those of `inodes` that have a new kernel node id. */
   readonly switched: ReadonlySet<InodeId>;
   /** Those of `inodes` that programs on this machine changed. */
   readonly ours: ReadonlySet<InodeId>;
-  /** Entries that have another node, or whose node was changed at the gateway at another time. */
+  /** Entries with another node, or with a node whose `modifiedAt` changed. */
   readonly nodesOf: ReadonlySet<EntryId>;
 }
 
 /**
- * The origin of a change. "others": not this machine. "ours": programs here. "heard": programs here, and all that were
- * told of the earlier state know of the change.
+ * The origin of a change. "others": not this machine. "ours": programs here. "heard": programs here, in a way that the
+ * kernel knows of by itself, so that nothing it remembers is wrong.
  */
 type Source = "others" | "ours" | "heard";
 
@@ -99,9 +98,9 @@ export function createChanged(database: Connection) {
       nodesOf.add(entry);
       noted();
     },
-    /** Runs `work`. All that were told of the earlier state know what it changes. */
+    /** Runs `work`. The kernel knows of its changes by itself. */
     heard: <T>(work: () => T): T => as("heard", work),
-    /** Runs `work`, which changes something for programs here. Others may not know of it. */
+    /** Runs `work`, which changes rows for programs here. The kernel may not know of it. */
     ours: <T>(work: () => T): T => as("ours", work),
     tell,
     drop,

@@ -1,4 +1,4 @@
-/** The message of copy-worker.ts about the copy that it made or the database that it checked. */
+/** The message of copy-worker.ts. */
 import { z } from "zod";
 
 export const copyReply = z.union([

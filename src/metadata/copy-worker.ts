@@ -1,7 +1,7 @@
 /**
- * A thread that makes one copy of the database while others use it, checks the copy, or the database itself if no copy
- * is asked for, and ends. Its one message names the damage of the copy, which is that of the database, or the reason
- * why the check failed.
+ * A thread that makes one copy of the database while other threads use it, checks the copy, and ends. If no copy is
+ * asked for, it checks the database itself. Its one message (copy-reply.ts) names the damage, or the reason why copying
+ * or checking failed. The damage of the copy is that of the database.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { z } from "zod";
@@ -9,7 +9,7 @@ import { openSqlite } from "../lib/sqlite/index.ts";
 import type { CopyReply } from "./copy-reply.ts";
 import { damageIn, finishCopy, isDamage } from "./damage.ts";
 
-/** The copy is made in one step: one in several steps would begin anew after each commit in between. */
+/** The copy is made in one step. A copy in several steps would begin anew after each commit in between. */
 const ALL_PAGES = 2 ** 30;
 
 const { from, to } = z.object({ from: z.string(), to: z.string().optional() }).parse(workerData);

@@ -1,10 +1,10 @@
 /**
- * Checks whether a database is as SQLite wrote it, as far as SQLite can tell: pages, their order and the constraints of
- * the tables. A changed byte within a value is not noticed. This file does not know what is done about damage.
+ * Checks whether a database is as SQLite wrote it: its pages, their order and the constraints of the tables. SQLite
+ * does not notice a changed byte within a value. This file does not know the consequences of damage.
  */
 import { type Connection, openSqlite, SqliteError } from "../lib/sqlite/index.ts";
 
-/** Damage, unlike the errors of a full or failing disk: an invalid page, or a file that is no database or too short. */
+/** Errors of damage: an invalid page, or a file that is no database or too short. A full or failing disk has others. */
 const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB|IOERR_SHORT_READ|IOERR_CORRUPTFS|IOERR_DATA)/;
 
 export function isDamage(error: unknown): boolean {
@@ -22,8 +22,8 @@ export function damageIn(database: Connection): string | undefined {
 }
 
 /**
- * Makes a copy of a database a file of its own, without a log beside it. Returns its damage in words. Undefined: there
- * is none. Throws when the disk is full or fails.
+ * Turns the copy of a database into a single file, without a log beside it. Returns its damage in words. Undefined:
+ * there is none. Throws an SqliteError when the disk is full or fails.
  */
 export function finishCopy(path: string): string | undefined {
   try {
@@ -39,7 +39,7 @@ export function finishCopy(path: string): string | undefined {
   }
 }
 
-/** A full disk, or one that fails for now, says nothing about the content. */
+/** The damage in words. Throws any other error: a full or failing disk says nothing about the content. */
 function whatIsDamaged(error: unknown): string {
   if (error instanceof SqliteError && isDamage(error)) return `${error.message} (${error.code})`;
   throw error;

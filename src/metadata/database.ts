@@ -1,6 +1,6 @@
 /**
- * Opens the database of rows. It is synchronous by design: all code between two awaits is atomic. This file knows
- * neither the bytes of files nor the network.
+ * The database of rows: it is opened, its statements are prepared, and answers are remembered. It is synchronous by
+ * design: all code between two awaits is atomic. This file knows neither the bytes of files nor the network.
  */
 import { rowTime } from "../lib/clocks.ts";
 import {
@@ -23,8 +23,8 @@ export interface Statement<Row> {
 }
 
 /**
- * Called when the disk did not take a change. Returns the error to throw; undefined: the disk may take the change now,
- * try again.
+ * Called when the disk did not take a change. Returns the error to throw. Undefined: the change is tried again, because
+ * the disk may take it now.
  */
 export type OnDiskFailure = (error: unknown) => Error | undefined;
 
@@ -44,7 +44,7 @@ export function onDamage(database: Connection, handler: OnDamage): void {
   damageHandlers.set(database, handler);
 }
 
-/** Runs `work` and throws what it throws. Reports damage to the handler. */
+/** Runs `work`. Reports damage to the handler, and throws the error as it is. */
 export function noticingDamage<T>(database: Connection, work: () => T): T {
   try {
     return work();
@@ -54,14 +54,16 @@ export function noticingDamage<T>(database: Connection, work: () => T): T {
   }
 }
 
-/** SQLite's codes for a disk that is full, broken or read-only. It has rolled the whole change back by then. */
+/** SQLite's codes for a disk that is full, broken or read-only. SQLite has then rolled the whole change back. */
 const DISK_FAILURES = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN)/;
 
 export function isDiskFailure(error: unknown): boolean {
   return error instanceof SqliteError && DISK_FAILURES.test(error.code) && !isDamage(error);
 }
 
-/** Runs `work`, which is rolled back when it fails. Runs it again for as long as the handler asks for that. */
+/**
+ * Runs `work`, which is rolled back when it fails. After a failure of the disk it runs again if the handler says so.
+ */
 export function despiteDisk<T>(database: Connection, work: () => T): T {
   for (;;) {
     try {
@@ -77,10 +79,7 @@ export function despiteDisk<T>(database: Connection, work: () => T): T {
   }
 }
 
-/**
- * Counts the changes of a table, or of another source of remembered answers, on a connection. Only this connection
- * changes it.
- */
+/** Counts the changes of a table, or of another source of remembered answers. No other connection changes the table. */
 interface Counter {
   count: number;
 }
@@ -95,12 +94,12 @@ function counterOf(database: Connection, what: string): Counter {
   return counter;
 }
 
-/** Forgets all remembered answers: after a rollback they are not valid any more. */
+/** Forgets all remembered answers, which are wrong after a rollback. */
 export function forgetRead(database: Connection): void {
   for (const counter of countersOf.get(database)?.values() ?? []) counter.count += 1;
 }
 
-/** A transaction that was asked for. It begins with its first change, so that one without a change costs nothing. */
+/** A transaction that is to begin with its first change, so that a transaction without a change costs nothing. */
 export interface Wanted {
   begin: (() => void) | undefined;
 }
@@ -134,9 +133,9 @@ function rowsOf<Row>(statement: SqlStatement): Pick<Statement<Row>, "get" | "all
 const CHANGE = /^\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM) (\w+)/;
 
 /**
- * Prepares once. Rows come as `Row`; the STRICT tables of schema.ts guarantee that. `touches`: the names whose
- * remembered answers are invalid once the statement has changed something, by default its table. A caller that passes
- * an empty list reports the change by itself.
+ * Prepares a statement. Its rows have the type `Row`, which the STRICT tables of schema.ts guarantee. `touches`: a
+ * change by the statement makes the remembered answers of these names invalid; by default those of its table. A caller
+ * that passes an empty list updates the remembered answers itself.
  */
 export function prepare<Row = unknown>(database: Connection, sql: string, touches?: readonly string[]): Statement<Row> {
   const statement = database.prepare(sql);
@@ -170,15 +169,15 @@ export function prepare<Row = unknown>(database: Connection, sql: string, touche
   };
 }
 
-/** Prepares a statement that returns one column of all rows. That costs a fourth of whole rows. */
+/** Prepares a statement that returns one column of all rows, at a fourth of the cost of whole rows. */
 export function prepareColumn<Value>(database: Connection, sql: string): (...parameters: unknown[]) => Value[] {
   const statement = database.prepare(sql).pluck(true) as SqlStatement<unknown[], Value>;
   return (...parameters) => noticingDamage(database, () => statement.all(...parameters));
 }
 
 /**
- * Changes some columns of the row with an id. SQLite writes an index anew for each of its columns that the statement
- * names, so unchanged columns are not named. The caller reports the change to the remembered answers.
+ * Changes some columns of the row with an id. SQLite writes an index anew if the statement names one of its columns, so
+ * unchanged columns are not named. The caller updates the remembered answers.
  */
 export function prepareUpdates(
   database: Connection,
@@ -201,7 +200,7 @@ export function prepareUpdates(
   };
 }
 
-/** Adds a row. Null columns are not named, so that a row with few values needs few words. */
+/** Adds a row and returns its id. Null columns are not named, which makes rows with few values cheaper. */
 export function prepareInserts(
   database: Connection,
   table: string,
@@ -237,7 +236,7 @@ export function differences<Row extends object>(current: Row, next: Row): Partia
   return found;
 }
 
-/** The number of newest answers to each question that are remembered. As many older ones are kept beside them. */
+/** The number of recent answers of a `remember` function. It keeps up to as many older ones. */
 const REMEMBERED = 256;
 
 export interface Remembered<Key, Answer> {
@@ -251,9 +250,9 @@ export interface Remembered<Key, Answer> {
 }
 
 /**
- * Returns a function like `read` that remembers its answers. An answer is read again only after a change of one of
- * these names (mostly tables; see `touches` of `prepare`), or after `tell` or `drop`. Code asks for the same few rows
- * again and again. An answer is shared and must not be changed.
+ * Returns a function like `read` that remembers its answers, because code asks for the same few rows again and again.
+ * All answers are forgotten after a change of one of the names `of` (mostly tables; see `touches` of `prepare`). `tell`
+ * and `drop` change a single one. An answer is shared and must not be changed.
  */
 export function remember<Key extends number | string, Answer>(
   database: Connection,
@@ -263,8 +262,8 @@ export function remember<Key extends number | string, Answer>(
   const counters = of.map((what) => counterOf(database, what));
   let recent = new Map<Key, Answer>();
   /**
-   * The answers that were recent before. One that is asked for becomes recent again. Removing the oldest answers of one
-   * map, one by one, would cost far more.
+   * The answers that were recent before. An answer that is asked for becomes recent again. Two maps cost far less than
+   * removing the oldest answers of one map one by one.
    */
   let older = new Map<Key, Answer>();
   let asOf = -1;
@@ -316,8 +315,8 @@ export function remember<Key extends number | string, Answer>(
 }
 
 /**
- * Returns a function that tells whether the table has a row. It reads once after each change of the table: many tables
- * are empty most of the time.
+ * Returns a function that is true if the table has a row. It reads the table once after each change. Many tables are
+ * empty most of the time, and then need no further query.
  */
 export function rememberAny(database: Connection, table: string): () => boolean {
   const one = prepare<{ one: number }>(database, `SELECT 1 AS one FROM ${table} LIMIT 1`);
@@ -325,22 +324,22 @@ export function rememberAny(database: Connection, table: string): () => boolean 
   return () => isAny(0);
 }
 
-/** The database belongs to another process (commit-log.ts). */
+/** True if another process has the database (commit-log.ts). */
 export function isInUse(error: unknown): boolean {
   return error instanceof SqliteError && error.code.startsWith("SQLITE_BUSY");
 }
 
-/** A later release has changed the database: this release cannot read it. */
+/** A later release has migrated the database, so this release cannot read it. */
 export class LaterDatabase extends Error {}
 
-/** Milliseconds. A program that reads the database between two daemons is soon gone. */
+/** The longest wait for another program, in milliseconds. Programs that read between two daemons end soon. */
 const IN_USE_MS = 5_000;
 
 /**
- * Opens a path, or ":memory:". Waits a moment for another program that has the database open. Throws an Error that
- * names the cause when the file is not a database of wsfs, and LaterDatabase when a later release wrote it.
- * `onMigrated` is called within each transaction that migrates the database. The earlier release cannot read it from
- * then on.
+ * Opens a path, or ":memory:". Waits a moment for another program that has the database open. Throws an SqliteError
+ * when the file cannot be opened, is in use (`isInUse`) or is no database; LaterDatabase when a later release wrote it;
+ * an Error when the extension (commit-log.ts) was not built. `onMigrated` is called within each transaction that
+ * migrates the database, after which the earlier release cannot read it.
  */
 export function openDatabase(path: string, onMigrated: (database: Connection) => void = () => {}): Connection {
   loadCommitLog();
@@ -348,7 +347,7 @@ export function openDatabase(path: string, onMigrated: (database: Connection) =>
   try {
     prepareDatabase(database, onMigrated);
   } catch (error) {
-    // Without this the garbage collector would close it later, and that would remove the log of another database.
+    // Otherwise the garbage collector would close it later, and remove the log of a database that was opened since.
     database.close();
     throw error;
   }
@@ -356,18 +355,18 @@ export function openDatabase(path: string, onMigrated: (database: Connection) =>
 }
 
 function prepareDatabase(database: Connection, onMigrated: (database: Connection) => void): void {
-  // The page size of a new database. A commit writes whole pages to the log, and a new file touches two dozen of them.
+  // For a new database. A commit writes whole pages to the log, and a new file changes two dozen of them.
   database.pragma("page_size = 1024");
   database.pragma("journal_mode = WAL");
   // Commits survive a crash of the process without a sync. For fsync(2) of a program, the write-ahead log itself is
   // synced.
   database.pragma("synchronous = NORMAL");
-  // A checkpoint syncs the disk: checkpoint-worker.ts makes them, not the thread that answers programs.
+  // A checkpoint syncs the disk, so checkpoint-worker.ts makes it, not the thread that answers programs.
   database.pragma("wal_autocheckpoint = 0");
   database.pragma(`journal_size_limit = ${64 * 1024 * 1024}`);
   database.pragma("foreign_keys = ON");
   database.pragma("cache_size = -32768");
-  // To undo a part of a change, SQLite keeps a few pages as they were. No file is made for them.
+  // SQLite keeps the pages that undo a part of a change in memory, not in a file.
   database.pragma("temp_store = MEMORY");
   migrate(database, onMigrated);
   // The thread that answers programs never waits for a lock.
@@ -375,8 +374,9 @@ function prepareDatabase(database: Connection, onMigrated: (database: Connection
 }
 
 /**
- * Copies the content of the write-ahead log into the database file and syncs the disk. Leaves out frames that another
- * connection still reads or copies itself. Throws an SqliteError when the disk fails; the log then keeps its content.
+ * Makes a checkpoint: copies the content of the write-ahead log into the database file and syncs the disk. Leaves out
+ * frames that another connection still reads or copies itself. Throws an SqliteError when the disk fails; the log then
+ * keeps its content.
  */
 export function checkpoint(database: Connection): void {
   noticingDamage(database, () => database.pragma("wal_checkpoint(PASSIVE)"));

@@ -1,7 +1,6 @@
 /**
- * Detached files: programs have them open for writing while their names went on without them. The name was removed
- * elsewhere, or shows another content now. Each is an inode without a name. Its row has the former path, and is removed
- * with the inode.
+ * Detached files. A program has such a file open for writing while its name was removed elsewhere, or got another
+ * content. The file is an inode without a name. Its row has the former path, and is removed with the inode.
  */
 import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare, remember, rememberAny } from "./database.ts";
@@ -15,13 +14,13 @@ export interface Place {
 
 export interface DetachedFileRow {
   readonly inode: InodeId;
-  /** The names from the root down to its own. */
+  /** The names of its former path, from the root down. */
   readonly way: readonly Place[];
   /** True: the name is gone. False: another file has it. */
   readonly isRemoved: boolean;
-  /** The hash of its content at that time. Null: not known. */
+  /** The hash of its content when it became detached. Null: not known. */
   readonly hash: string | null;
-  /** The time of the first write that changed its content since, in row time. Null: there was none. */
+  /** The time of the first change of its content after that, in row time. Null: there was none. */
   readonly dirtySince: RowTime | null;
 }
 
@@ -48,7 +47,7 @@ export function createDetachedFiles(database: Connection) {
   const dirty = prepare(database, "UPDATE overtaken SET dirty_since = ? WHERE inode = ?");
   const remove = prepare(database, "DELETE FROM overtaken WHERE inode = ?");
   const isAny = rememberAny(database, "overtaken");
-  // A removed inode takes this row along, and its number is never used again.
+  // Removing an inode removes this row in the table only. Its answer may stay: the inode's number is never used again.
   const get = remember(database, ["overtaken"], (inode: InodeId) => {
     const row = byInode.get(inode);
     return row === undefined ? undefined : decode(row);
@@ -59,7 +58,7 @@ export function createDetachedFiles(database: Connection) {
     add({ inode, way, isRemoved, hash }: Omit<DetachedFileRow, "dirtySince">): void {
       insert.run({ inode, way: JSON.stringify(way), isRemoved: isRemoved ? 1 : 0, hash });
     },
-    /** Does nothing for an inode that is no detached file. Null: it has its former bytes again. */
+    /** Null: the file has its former bytes again. Does nothing for an inode that is no detached file. */
     setDirtySince(inode: InodeId, since: RowTime | null): void {
       if (isAny()) dirty.run(since, inode);
     },

@@ -10,36 +10,38 @@ export interface Entry {
   /** Inode of the folder. */
   readonly parent: InodeId;
   readonly name: string;
-  /** Set where the gateway's name differs from the shown one. */
+  /** The gateway's name where it differs from the shown one, else null. */
   readonly gatewayName: string | null;
   readonly inode: InodeId;
 }
 
 /**
- * One pass of a reader through a folder. It ends with the newest entry that was there when it began, so it ends even
- * while others make files. No name is in it twice, even if another entry takes a name that was passed.
+ * One pass of a reader through a folder. It ends with the entry that was the newest when it began, so it ends even
+ * while other programs make files. No name comes twice, even if another entry takes a name that was passed.
  */
 export interface Pass {
   readonly folder: InodeId;
   readonly until: After<EntryId>;
-  /** The cookie from which it last went on. */
+  /** The cookie behind which it last went on. */
   reached: number;
-  /** Names that their entries left after they were passed, with the entry's id. */
+  /** Names that were passed and then left by their entries, each with the entry's id. */
   readonly left: Map<string, EntryId>;
-  /** Names that entries left since it last went on. Its next position decides whether they were passed. */
+  /**
+   * Names that entries left since it last went on, behind that cookie. The next cookie shows whether they were passed.
+   */
   readonly leftSince: Map<string, EntryId>;
 }
 
-/** The rows of nodes that point at entries. */
+/** The part of the node rows that entries need. */
 interface NodesOfEntries {
   ofEntry(entry: EntryId): NodeRow | undefined;
   /** Tells the remembered answers that this entry is new and has no node. */
   noneOfEntry(entry: EntryId): void;
-  /** Tells that the row's entry is gone: in the table the row points at no entry any more. */
+  /** Tells the remembered answers that the row's entry is gone. In the table, the row already has no entry. */
   entryGone(row: NodeRow): void;
 }
 
-/** The inodes behind names. */
+/** The part of the inodes that entries need. */
 interface InodesOfEntries {
   get(id: InodeId): Inode | undefined;
   update(id: InodeId, values: Pick<Inode, "folders">): unknown;
@@ -47,10 +49,10 @@ interface InodesOfEntries {
 
 const COLUMNS = "id, parent, name, gateway_name AS gatewayName, inode";
 
-/** An entry that makes way for a moment has a name that no program can use: one with a "/". */
+/** False for the temporary name of an entry that makes way for another: it has a "/", which no program can use. */
 const isName = (name: string) => !name.includes("/");
 
-/** The largest number of names of an inode that are remembered across changes. Each change copies them all. */
+/** Names of an inode with more than this are not remembered across changes, because each change copies them all. */
 const FEW = 16;
 
 const keyOf = (parent: InodeId, name: string) => `${parent}/${name}`;
@@ -128,7 +130,7 @@ export function createEntries(
     if (next !== undefined && isOfAnother) tellNames(next.inode, 1);
   }
 
-  /** Tells the remembered answers that the inode has `more` names more, or other names. */
+  /** Tells the remembered answers that the inode's names changed, and their number by `more`. */
   function tellNames(inode: InodeId, more: -1 | 0 | 1): void {
     const known = namesOf.known(inode)?.length ?? linksOf.known(inode);
     namesOf.drop(inode);
@@ -137,7 +139,7 @@ export function createEntries(
     if (known + more === 0) namesOf.tell(inode, []);
   }
 
-  /** Tells the remembered answers of the newest of all entries. */
+  /** Tells the remembered answers of a new entry. Its id is above all others, so it is the last name of its inode. */
   function tellNew(entry: Entry): void {
     const names = namesOf.known(entry.inode);
     tell(entry.id, undefined, entry);
@@ -145,7 +147,7 @@ export function createEntries(
     nodes.noneOfEntry(entry.id);
   }
 
-  /** This is also right after a rollback: the entry then keeps its name, which was passed. */
+  /** Needs no undo at a rollback: the entry then keeps the name, and a name that was passed is not listed again. */
   function leavesName(id: EntryId): void {
     if (passes.size === 0) return;
     const entry = get(id);
@@ -161,8 +163,8 @@ export function createEntries(
   }
 
   /**
-   * The listing goes on behind the cookie. Only names before the cookie were passed on. An entry behind it is listed
-   * under the name that it has by then. Each name is looked at once.
+   * The listing goes on behind `cookie`. Only the names of entries up to the cookie were passed. An entry behind it
+   * will be listed under the name that it has by then.
    */
   function goOn(pass: Pass, cookie: number): void {
     const { left, leftSince } = pass;
@@ -179,7 +181,7 @@ export function createEntries(
     noneOfInode(inode: InodeId): void {
       namesOf.tell(inode, []);
     },
-    /** Entries of a folder with an id above `cookie`, in order of id. */
+    /** Entries of a folder with an id above `cookie`, in order of id, temporary names included. */
     list: (parent: InodeId, cookie: number, limit: number): Entry[] => after.all(parent, cookie, limit),
     beginPass(folder: InodeId): Pass {
       const until = newest.get()?.id ?? 0;
@@ -187,7 +189,7 @@ export function createEntries(
       passes.add(pass);
       return pass;
     },
-    /** Returns the next entries of the pass after `cookie`. Fewer than `limit` entries only at its end. */
+    /** The next entries of the pass after `cookie`. They are fewer than `limit` only at the end of the pass. */
     listOn(pass: Pass, cookie: number, limit: number): Entry[] {
       goOn(pass, cookie);
       const listed: Entry[] = [];
@@ -207,9 +209,9 @@ export function createEntries(
       passes.delete(pass);
     },
     ofInode: (inode: InodeId): readonly Entry[] => namesOf(inode),
-    /** Returns the oldest name. There may be thousands of others. */
+    /** The oldest name. Cheap even if the inode has thousands. */
     firstOfInode: (inode: InodeId): Entry | undefined => namesOf.known(inode)?.[0] ?? firstOfInode.get(inode),
-    /** Returns the number of all names. Reads an index. */
+    /** The number of all names. It reads a whole index. */
     count: (): number => all.get()?.count ?? 0,
     links: (inode: InodeId): number => namesOf.known(inode)?.length ?? linksOf(inode),
     isEmpty: (parent: InodeId): boolean => first.get(parent) === undefined,

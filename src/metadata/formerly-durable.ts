@@ -1,11 +1,12 @@
 /**
- * Inodes whose rows said that their dirty content is durable, and no longer do because it is clean by now. Until the
- * rows are synced, the rows on the disk still say so: after power loss, a byte that changed meanwhile would be taken
- * for a durable one. Kept in memory, because a mount begins with synced rows.
+ * Inodes whose rows said that their dirty content is durable, and do not say so any more because it is not dirty. Until
+ * the rows are synced, the rows on the disk still say so. For example: a durable content becomes clean, a program
+ * changes a byte, and the power fails: the rows on the disk take the changed byte for a durable one. The inodes are
+ * kept in memory only, because a mount begins with synced rows.
  */
 import type { InodeId } from "./ids.ts";
 
-/** More inodes than this are not told apart. */
+/** The largest number of inodes that are kept. If there are more, every inode counts as one of them. */
 const MOST = 10_000;
 
 export interface FormerlyDurable {
@@ -17,9 +18,9 @@ export interface FormerlyDurable {
 
 export function createFormerlyDurable(): FormerlyDurable {
   const inodes = new Set<InodeId>();
-  /** Added since the last sync began, which may be too early for them. */
+  /** The inodes that were added since the last sync began, which may not cover them. */
   const added = new Set<InodeId>();
-  /** The number of times that an inode did not fit in any more. */
+  /** Counts the inodes that had no room. */
   let others = 0;
   return {
     add(inode) {

@@ -1,4 +1,4 @@
-/** Files without rows that are not needed any more and are still to be removed. */
+/** Files whose rows are removed, and which must still be removed themselves. */
 import { type Connection, prepare } from "./database.ts";
 import type { KernelNodeId, SnapshotId } from "./ids.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The ids of rows, each a type of its own. A number becomes an id where a row is read or made, in this folder. A number
- * from elsewhere (the kernel, a file's name, another program) becomes one once, by the function with the id's name.
+ * The ids of rows, each a type of its own. In this folder, a number becomes an id where a row is read or made. A number
+ * from elsewhere (the kernel, a file's name, another program) becomes an id once, by the function with the id's name.
  */
 import type { Brand } from "../lib/brand.ts";
 

@@ -14,8 +14,8 @@ export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "blo
 export type ContentState = "clean" | "open" | "dirty";
 
 /**
- * Durability of dirty content. formerly: it was durable, and may have changed since. quarantined: power loss came after
- * a change, and the content was not saved since.
+ * Durability of dirty content. formerly: it was durable, and may have changed since. never: it never was. quarantined:
+ * power loss came after a change that was not synced, and no program has saved the content since.
  */
 export type Synced = "durable" | "formerly" | "never" | "quarantined";
 
@@ -29,7 +29,7 @@ export interface Inode {
   readonly size: number;
   /** Of the content. Null while not known. */
   readonly hash: string | null;
-  /** The version that the content is (clean) or grew from. */
+  /** The version that the content is (clean) or grew from (dirty). */
   readonly originNode: string | null;
   readonly originVersion: string | null;
   readonly content: ContentState;
@@ -41,17 +41,17 @@ export interface Inode {
   /** Shared by the names of a hard linked inode. */
   readonly linkGroup: string | null;
   /**
-   * Of a hard linked file: the saves that led to its content (contract/saves.ts), or, while there is no snapshot, to
-   * the content it grew from. Null: only that content itself.
+   * Of a hard linked file: the saves that led to its content (contract/saves.ts). While the content has no snapshot:
+   * those that led to the content it grew from. Null: only the save of that content itself.
    */
   readonly saves: readonly string[] | null;
   /** Of a folder: completely known as of this journal position. Null: not completely known. */
   readonly listed: number | null;
-  /** Of a folder: how many folders are shown in it. */
+  /** Of a folder: the number of folders that are shown in it. */
   readonly folders: number;
-  /** Of content that is not dirty: never. */
+  /** "never" for content that is not dirty. */
   readonly synced: Synced;
-  /** 1: a program asked for its bytes to be durable (fsync), now or earlier. */
+  /** 1: a program has called fsync on it. */
   readonly fsynced: 0 | 1;
 }
 
@@ -98,15 +98,15 @@ const CHANGEABLE = {
   fsynced: "fsynced",
 };
 
-/** A write here replaced the content that was there, of any origin. */
+/** The saves once the hash becomes `next`: a write here replaced the former content, of any origin. */
 function savesAfter({ saves, hash }: Inode, next: string | null): readonly string[] | null {
   const before = saves ?? (hash === null ? null : savesOfContent(hash));
-  // Writing the same bytes again is no new save: nothing is sent.
+  // The same bytes, written again, are no new save: nothing is sent.
   if (next === null || isSaveOf(before?.[0], next)) return before;
   return savesOfContent(next, before ?? []);
 }
 
-/** The column `synced`. */
+/** Values of the column `synced`. */
 const SYNCED = { durable: 1, formerly: 0, never: null, quarantined: -1 } as const;
 
 function decodeSynced(column: number | null): Synced {
@@ -281,12 +281,12 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       changed.madeInode(made.id);
       return made;
     },
-    /** Gives the inode a new kernel node id. The one before is superseded but still known. */
+    /** Gives the inode a new kernel node id. The former one is superseded, and stays until the kernel forgets it. */
     replaceKernelNodeId(id: InodeId, change: Partial<Omit<Inode, "id" | "lineage">>): Inode {
       supersede.run(get(id)?.lineage);
       return update(id, { ...change, lineage: newKernelNodeId(id) });
     },
-    /** A new inode for a cache file whose kernel node id the rows have forgotten. */
+    /** A new inode for a cache file whose kernel node id has no row. */
     adopt: (inode: NewInode, lineage: KernelNodeId): Inode => add(inode, lineage),
     /** True if a clean file has this content. Reads all clean files. */
     isKnownContent: (hash: string): boolean => ofHash.get(hash) !== undefined,
@@ -314,33 +314,33 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       const others = lineages(inode).filter((other) => other !== lineage);
       lineages.tell(inode, others);
     },
-    /** The newest number in the list of superseded ids, which has numbers of its own. */
+    /** The number of the newest row in the list of superseded kernel node ids. */
     newestSuperseded: (): number => newestSuperseded.get()?.seq ?? 0,
     newestOrphan: (): number => newestOrphan.get()?.seq ?? 0,
-    /** Superseded kernel node ids, between two of these numbers. */
+    /** Superseded kernel node ids whose row numbers are above `after` and at most `upTo`. */
     superseded: (after: number, upTo: number, limit: number): { id: number; lineage: KernelNodeId }[] =>
       superseded.all(after, upTo, limit),
-    /** Inodes that lost their last name, between two numbers. Some may have a name again. */
+    /** Inodes that lost their last name, between two row numbers as above. Some may have a name again. */
     nameless: (after: number, upTo: number, limit: number): { id: number; inode: InodeId }[] =>
       orphans.all(after, upTo, limit),
     /** Records that the inode is not an orphan any more. */
     hasName(id: InodeId): void {
       hasName.run(id);
     },
-    /** Inodes whose writer was not closed. After a crash of the daemon each must be checked. */
+    /** Files that a program had open for writing. After a crash of the daemon each must be checked. */
     writing: (): Inode[] => decodeAll(writing.all()),
     /**
-     * Files without a snapshot of their content. After a crash of the machine their rows may say more than the disk
-     * has.
+     * Files without a snapshot of their content. After power loss their rows may claim bytes that the disk does not
+     * have.
      */
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
     /** Files whose content is not, or may not be, a version of the gateway. */
     unclean: (after: After<InodeId> = 0, limit = -1): Inode[] => decodeAll(unclean.all(after, limit)),
     /** Inodes whose content is, or grew from, a version of this node. */
     withOrigin: (nodeId: string): Inode[] => decodeAll(byOrigin.all(nodeId)),
-    /** The next folder in order that is not completely known. */
+    /** The next folder in order of id that is not completely known. */
     unlistedFolderAfter: (after: After<InodeId>): InodeId | undefined => unlistedFolderAfter.get(after)?.id,
-    /** The next folder in order that is completely known or contains anything. */
+    /** The next folder in order of id that is completely known or has an entry. */
     knownFolderAfter: (after: After<InodeId>): InodeId | undefined => knownFolderAfter.get({ after })?.id ?? undefined,
     ofGroup: (group: string): Inode[] => decodeAll(byGroup.all(group)),
   };

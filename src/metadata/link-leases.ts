@@ -1,7 +1,7 @@
 /**
- * Link leases: files of which some names may be out of date while the mount that changed them brings them up to date.
- * One row stands for all names of a file: marking each of thousands, whenever one more is heard of, would take ever
- * longer.
+ * Link leases. Some names of a hard linked file may be out of date while the mount that changed the file brings them up
+ * to date. One row stands for all names of the file: a file may have thousands, and the news of each would mark all of
+ * them again.
  */
 import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare, remember, rememberAny } from "./database.ts";
@@ -10,7 +10,7 @@ import type { After, EntryId, InodeId } from "./ids.ts";
 export interface LinkLease {
   readonly inode: InodeId;
   readonly endsAt: RowTime;
-  /** The entry up to which its names were marked once the lease had ended. */
+  /** After the end of the lease: the entry up to which the names of the inode are marked. */
   readonly reached: After<EntryId>;
 }
 
@@ -25,7 +25,7 @@ export function createLinkLeases(database: Connection) {
   const reach = prepare(database, "UPDATE turn SET reached = @reached WHERE inode = @inode");
   const remove = prepare(database, "DELETE FROM turn WHERE inode = ?");
   const isAny = rememberAny(database, "turn");
-  // A removed inode takes its lease along, and its number is never used again.
+  // Removing an inode removes its lease in the table only. Its answer may stay: the number is never used again.
   const get = remember(database, ["turn"], (inode: InodeId) => byInode.get(inode));
   return {
     /** The lease of an inode. Undefined: there is none. */
@@ -34,9 +34,9 @@ export function createLinkLeases(database: Connection) {
     begin(inode: InodeId, endsAt: RowTime): void {
       insert.run({ inode, endsAt });
     },
-    /** The lease that has been over for longest. */
+    /** The lease that ended first, if it is over at `now` (row time). */
     ended: (now: RowTime): LinkLease | undefined => (isAny() ? ended.get(now) : undefined),
-    /** When the first lease ends. */
+    /** The time when the first lease ends, in row time. */
     nextEnd: (): RowTime | undefined => (isAny() ? (next.get()?.at ?? undefined) : undefined),
     /** Records that the names of the inode up to this entry are marked. */
     reached(inode: InodeId, entry: EntryId): void {

@@ -37,12 +37,12 @@ export const ROOT_INODE = inodeId(1);
 /** Entry ids up to this one are never shown: they are the root's own, "." and "..". */
 export const FIRST_COOKIE = 15;
 const ROOT_ENTRY = entryId(3);
-/** Larger than the count of numbers that are given out between two backups of the database. */
+/** More than the numbers that are given out between two backups of the database. */
 const NUMBERS_GAP = 10_000_000;
 
 /**
- * A part failed in a run where parts cannot be rolled back alone. The whole transaction is rolled back and run again
- * with parts that can.
+ * A part failed in a run in which parts cannot be rolled back alone. The whole transaction is rolled back, and run
+ * again with parts that can be.
  */
 class NotApart extends Error {}
 
@@ -53,7 +53,7 @@ export type Part<T> = { readonly value: T } | { readonly error: unknown };
 export function createMetadata<Request>(database: Connection, parseRequest: (value: unknown) => Request) {
   let depth = 0;
   let isApart = false;
-  /** If a caller in between catches this error, the changes so far must not be committed. */
+  /** Set when a part has failed. Code in between may catch the error, but the changes must not be committed. */
   let failed: NotApart | undefined;
   let afterCommit: (() => void)[] = [];
   const changed = createChanged(database);
@@ -105,8 +105,8 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
   }
 
   /**
-   * For a part that can be rolled back alone, SQLite keeps each changed page as it was. So parts are kept apart only
-   * after one failed.
+   * For a part that can be rolled back alone, SQLite copies each page before its change. So parts are kept apart only
+   * in a second run, after one failed.
    */
   function inParts<T>(change: () => T): T {
     try {
@@ -131,7 +131,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     return result;
   }
 
-  /** With these errors no part fails alone: the whole transaction is tried again, or fails. */
+  /** With these errors the whole transaction is tried again or fails, not the part alone. */
   const isOfAll = (error: unknown) => isDiskFailure(error) || isDamage(error);
 
   function undivided<T>(change: () => T): Part<T> {
@@ -194,14 +194,15 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     past: createPastNodes(database),
 
     /**
-     * All of `change` or nothing. Nested calls belong to the outermost. Must not await. It runs again when the disk
-     * failed and may work now, so its effects on memory must be repeatable.
+     * Commits all of `change` or nothing. A nested call belongs to the outermost one. `change` must not await. It may
+     * run again, when the disk failed or a part did, so its effects on memory must be repeatable. Throws the error of
+     * `change`, of the disk (`onDiskFailure`) or of the database.
      */
     transaction<T>(change: () => T): T {
       return depth > 0 ? change() : outermost(change);
     },
 
-    /** Within a transaction: `effect` runs once, and only if the transaction is committed. Must not throw. */
+    /** Within a transaction: `effect` runs once after the commit, and not after a rollback. It must not throw. */
     afterCommit(effect: () => void): void {
       afterCommit.push(effect);
     },
@@ -212,8 +213,8 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     },
 
     /**
-     * Must be called when rows are older than the files. Later rows may have given out further numbers, those of files
-     * (`lineage`, `generation`) and others: none of them is given out again.
+     * Must be called when the rows are older than the files. The lost later rows gave out further numbers, those of
+     * files (`lineage`, `generation`) and others. None of these is given out again.
      */
     skipNumbers(seen: { readonly lineage: After<KernelNodeId>; readonly generation: After<SnapshotId> }): void {
       for (const [table, least] of [
@@ -229,8 +230,8 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     },
 
     /**
-     * Within a transaction, which goes on in either case: all of `change` or nothing. Not within another part. Throws
-     * the error with which the whole transaction fails.
+     * Within a transaction, and not within another part: does all of `change` or nothing. The transaction goes on in
+     * both cases. Throws only when the whole transaction must fail or run again; the caller must pass that error on.
      */
     part<T>(change: () => T): Part<T> {
       return isApart ? apart(change) : undivided(change);

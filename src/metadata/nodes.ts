@@ -1,4 +1,4 @@
-/** Node rows: the known state of the gateway's nodes, and the time when the plan looks at each next. */
+/** Node rows: the known state of each node, and the time when the plan looks at it next. */
 import { type Attributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import { earliestOf, millisecondsOf, type RowTime, rowTime } from "../lib/clocks.ts";
@@ -19,8 +19,8 @@ import { type After, type EntryId, type InodeId, type NodeRowId, nodeRowId } fro
 import type { InodeKind } from "./inodes.ts";
 
 /**
- * Where a write of ours is in the journal. An unconfirmed write has no known position: it has the row time since which
- * it is known to be carried out.
+ * The position of a write of ours. An unconfirmed write has no known position. It has the row time at which it became
+ * known that the write was carried out.
  */
 export type WritePosition = number | { readonly unconfirmedSince: RowTime };
 
@@ -35,13 +35,13 @@ export interface Base {
   readonly size: number;
   readonly attributes: Attributes;
   readonly revision: number;
-  /** Of our last acknowledged write to the node. Undefined: there is none. */
+  /** The position of our last acknowledged write to the node. Undefined: there is none. */
   readonly position: WritePosition | undefined;
   /** ISO 8601. */
   readonly modifiedAt: string;
 }
 
-/** The last state that the gateway told of the node, where it differs from base. */
+/** The last state that the gateway told of the node, if it differs from base. */
 export type Seen =
   | { readonly node: Node }
   /** `position`: journal position of the deletion. Absent until the journal tells of it. */
@@ -59,13 +59,11 @@ export interface NodeRow {
   readonly seen: Seen | null;
   /** In row time. */
   readonly seenAt: RowTime | null;
-  /**
-   * The last local change, in row time. Without one: the time when the node came in, and null where that is not known.
-   */
+  /** The last local change, in row time. Without a local change: the time when the node came in. Null: not known. */
   readonly changedAt: RowTime | null;
   /** The first unsent local change, in row time. Null: clean. */
   readonly dirtySince: RowTime | null;
-  /** When the plan looks at the row next, in row time. Null: not before something changes. */
+  /** The time when the plan looks at the row next, in row time. Null: not before something changes. */
   readonly due: RowTime | null;
   /** The place that a program moved the node away from. */
   readonly leftParent: InodeId | null;
@@ -75,7 +73,7 @@ export interface NodeRow {
   /** The gateway's reason for refusing the node. Null: not parked. */
   readonly parked: string | null;
   /**
-   * Priority class. 1: bulk, with much to send. Set by the write-back loop, which has slots of their own for such rows.
+   * Priority class: 0 small, 1 bulk, with much to send. The write-back loop sets it, and has separate slots for each.
    */
   readonly bulk: number;
 }
@@ -166,7 +164,7 @@ function encodeBase(base: Base | null) {
   };
 }
 
-/** The fields are assigned: spreading an object into one that lacks its keys costs a microsecond for each key. */
+/** Uses Object.assign: spreading an object into one that lacks its keys costs a microsecond for each key. */
 function encode(node: Omit<NodeRow, "id">) {
   const { entry, kind, nodeId, base, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked, bulk } =
     node;
@@ -202,7 +200,7 @@ const CHANGEABLE = {
 
 type Itself = Exclude<keyof NodeRow, "base" | "seen" | "changedAt">;
 
-/** Fields that the row stores as they are. */
+/** Fields that are stored as they are. */
 const ITSELF = Object.keys(CHANGEABLE).filter(
   (column): column is Itself => column !== "seen" && column !== "changedAt" && !column.startsWith("base"),
 );
@@ -218,7 +216,8 @@ function changedColumns(current: NodeRow, next: NodeRow): Readonly<Record<string
 }
 
 /**
- * A place in the queue: oldest first. Rows of the same moment, of which there may be any number, are in order of id.
+ * A place in the queue, whose order is the oldest first. Any number of rows may have the same time: they are in order
+ * of id.
  */
 export interface Place {
   readonly since: RowTime;
@@ -230,7 +229,7 @@ export interface Pending extends Place {
   readonly bytes: number;
 }
 
-/** A born node that is known to be in a folder at the gateway. */
+/** A node whose base is in a given folder. */
 export interface Below {
   readonly id: NodeRowId;
   readonly name: string;
@@ -250,8 +249,8 @@ const decodeBelow = ({ id, name, nodeId, basePosition }: BelowRow): Below => ({
 const placeOf = ({ dirtySince, id }: NodeRow): Place => ({ since: dirtySince ?? BEFORE_FIRST, id });
 
 /**
- * Rows after a place. Two statements, because SQLite uses the index only for the first half when one statement compares
- * pairs.
+ * Rows after a place. There are two statements, because for a comparison of pairs SQLite uses the index only for the
+ * first half.
  */
 function inOrder<Row>(statement: (after: string) => Statement<Row>): (limit: number, after?: Place) => Row[] {
   const same = statement("node.dirty_since = @since AND node.id > @id");
@@ -262,7 +261,7 @@ function inOrder<Row>(statement: (after: string) => Statement<Row>): (limit: num
   };
 }
 
-/** For a node and the inode behind its entry: how many bytes of its content are to be sent. */
+/** SQL, for a node and the inode behind its entry: the bytes of its content that must be sent. */
 export const PENDING_BYTES = `iif(inode.kind = 'file' AND inode.content <> 'clean'
   AND (inode.hash IS NULL OR node.base_hash IS NULL OR inode.hash <> node.base_hash), inode.size, 0)`;
 
@@ -281,7 +280,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   const belowCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM node WHERE base_parent = ?");
   const unconfirmed = select("base_position < 0 AND base_position < -@since ORDER BY base_position DESC LIMIT +@limit");
   const byLeft = select("left_parent = ? AND left_name = ? ORDER BY left_at DESC, id DESC");
-  // The index contains the whole answer: no row is read.
+  // The index contains the whole answer, so no row is read.
   const dueNow = prepareColumn<NodeRowId>(
     database,
     "SELECT id FROM node WHERE bulk = ? AND due <= ? ORDER BY due, id LIMIT +?",
@@ -393,39 +392,40 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       const id = ofNodeId(nodeId);
       return id === undefined ? undefined : get(id);
     },
-    /** Rows whose base is at this place. At most one of them is not about to be deleted or moved. */
+    /** Rows whose base is at this place. All but one at most are about to be deleted or moved. */
     atPlace: (parent: string, name: string): NodeRow[] => byPlace.all(parent, name).map(decode),
     below: (parent: string): NodeRow[] => below.all(parent).map(decode),
     /**
-     * The same in parts, in order of name after the given one (undefined: from the first). Reads only the columns that
-     * a list is compared with.
+     * The rows with a base in the folder `parent`, in order of name after the given one (undefined: from the first).
+     * Reads only the columns that are compared with a list.
      */
     belowAfter: (parent: string, after: Below | undefined, limit: number): Below[] =>
       belowAfter.all({ parent, name: after?.name ?? "", id: after?.id ?? 0, limit }).map(decodeBelow),
     countBelow: (parent: string): number => belowCount.get(parent)?.count ?? 0,
-    /** Rows with an unconfirmed write that is known to be carried out since after `since`; the first known first. */
+    /** Rows with an unconfirmed write that became known after `since` (row time), the first known first. */
     untold: (since: RowTime, limit: number): NodeRow[] => unconfirmed.all({ since, limit }).map(decode),
     /** The nodes that programs moved away or removed from this place, the latest first. */
     thatLeft: (parent: InodeId, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
-    /** Of one priority class, the longest due first. */
+    /** Rows of one priority class that are due, the longest due first. */
     due: (bulk: number, now: RowTime, limit: number): NodeRowId[] => dueNow(bulk, now, limit),
     nextDue: (): RowTime | undefined => nextDueAfter(BEFORE_FIRST),
     nextDueAfter,
-    /** Oldest first, `after` a row of an earlier call. */
+    /** Dirty rows, oldest first. `after`: the last row of an earlier call. */
     dirty: (limit: number, after?: NodeRow): NodeRow[] => dirty(limit, after && placeOf(after)).map(decode),
     /** Rows that the gateway refused, in the same order. */
     parked: (limit: number, after?: NodeRow): NodeRow[] => parked(limit, after && placeOf(after)).map(decode),
     counts: () => counts.get() ?? { dirty: 0, parked: 0, oldest: null },
     countDirtyBefore: (time: RowTime) => dirtyBefore.get({ time }) ?? { dirty: 0, parked: 0 },
     /**
-     * For dirty rows, oldest first after the given place: the bytes of their contents that the gateway does not have.
+     * Dirty rows, oldest first after the given place, each with the bytes of its content that the gateway does not
+     * have.
      */
     pendingBytes,
-    /** The same for the bytes by which their files are larger than at the gateway. Negative for deletions. */
+    /** The same with the bytes by which the file is larger than at the gateway. Negative for deletions. */
     pendingGrowth,
     /**
-     * Makes up to `limit` dirty rows due now that would be due later, in each priority class the next ones first.
-     * False: there are no more.
+     * Makes up to `limit` dirty rows due now that are due later, in each priority class the earliest first. False:
+     * there are no more.
      */
     expedite(now: RowTime, limit: number): boolean {
       let left = limit;
@@ -433,8 +433,8 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       return left === 0;
     },
     /**
-     * The same for up to `limit` entries of a folder, in order of id after the given one. Returns the last one's id.
-     * Undefined: there are no more.
+     * The same for up to `limit` entries of a folder, in order of id after the given one. Returns the id of the last of
+     * them. Undefined: there are no more.
      */
     expediteIn(folder: InodeId, now: RowTime, after: After<EntryId>, limit: number): EntryId | undefined {
       const entries = entriesIn.all(folder, after, limit);
@@ -442,15 +442,15 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
     /**
-     * Makes up to `limit` names of an inode due now, in order of entry id after the given one, except names that have a
-     * due time anyway. Returns the same as `expediteIn`.
+     * Makes up to `limit` names of an inode due now, in order of entry id after the given one. Names that are dirty or
+     * have a due time are left alone. Returns the same as `expediteIn`.
      */
     lookAtNames(inode: InodeId, now: RowTime, after: After<EntryId>, limit: number): EntryId | undefined {
       const entries = namesOf.all(inode, after, limit);
       for (const { id } of entries) lookAtEntry.run({ now, entry: id });
       return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
-    /** True if all names of an inode have been dirty since then, or longer. */
+    /** True if all names of an inode are dirty since `since` (row time) or longer. */
     areNamesDirty: (inode: InodeId, since: RowTime): boolean => sentSince.get(inode, since) === undefined,
     create(node: Omit<NodeRow, "id">): NodeRow {
       const id = nodeRowId(insert(encode(node)));
@@ -466,7 +466,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       if (current === undefined) throw new Error(`no node row ${id}`);
       const next = { ...current, ...values };
       change(id, changedColumns(current, next));
-      // The values as they are read back: JSON leaves out undefined fields.
+      // The remembered values must be those that would be read back: JSON leaves out undefined fields.
       if (next.base !== null && next.base !== current.base) next.base = baseAsRead(next.base);
       if (next.seen !== null && next.seen !== current.seen) next.seen = asRead(next.seen);
       tell(id, current, next);
@@ -524,7 +524,7 @@ export function born(entry: EntryId | null, node: Node): Omit<NodeRow, "id"> {
   };
 }
 
-/** True: the write is known to lie after `limit`. */
+/** True if the write has a known position after `limit`. */
 export const isKnownAfter = (position: WritePosition | undefined, limit: number): boolean =>
   typeof position === "number" && position > limit;
 
@@ -543,8 +543,8 @@ export function baseOf(node: Node, position?: WritePosition): Base {
 }
 
 /**
- * Compares the known fields: a gateway may tell no hash, and of a node that was just sent only the sent fields are
- * known.
+ * Compares the known fields. The hash may be unknown: some gateways have none, and of a node that was just sent only
+ * the sent fields are known.
  */
 export function isSameContent(a: Pick<Base, "head" | "hash">, b: Pick<Base, "head" | "hash">): boolean {
   return a.head === b.head && (a.hash === null || b.hash === null || a.hash === b.hash);
@@ -565,17 +565,17 @@ export function isAfterBase({ base }: Pick<NodeRow, "base">, revision: number): 
   return base === null || revision > base.revision;
 }
 
-/** True if the revision is newer than what was seen, or nothing was. */
+/** True if the revision is newer than that of `seen`, or there is no `seen`. */
 export function isAfterSeen({ seen }: Pick<NodeRow, "seen">, revision: number): boolean {
   return seen === null || revision > revisionOf(seen);
 }
 
-/** The revision that was seen. */
+/** The revision of the seen state. */
 export function revisionOf(seen: Seen): number {
   return "deleted" in seen ? seen.revision : seen.node.revision;
 }
 
-/** What kind of inode the node is here. */
+/** The kind of the node's inode. */
 export function kindOf(node: Node): InodeKind {
   return node.kind === "folder" ? "folder" : (node.attributes.type ?? "file");
 }

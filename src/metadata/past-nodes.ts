@@ -1,18 +1,18 @@
 /**
- * The state of the history folder: a number for each place in it, and past lists that were read. These are rows for two
- * reasons. A daemon that takes over a mount must know the numbers that the former daemon gave out. Lists that were read
- * are shown without a gateway too.
+ * The state of the history folder: a number for each of its places, and past lists that were read. Numbers are rows,
+ * because after a takeover the daemon must know the numbers that the former daemon gave out. Lists are rows, so that
+ * they can also be shown without a gateway.
  */
 import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare } from "./database.ts";
 import { inodeId, type KernelNodeId, kernelNodeId } from "./ids.ts";
 
-/** Far above every number of a row of the mount, and above the stand-ins of a replay (2^52 and the next). */
+/** Far above the numbers of all rows, and above the stand-ins of a replay (2^52 and 2^52 + 1). */
 const FIRST = 2 ** 52 + 2 ** 20;
 
-/** True if a kernel node id, or a handle, is one of the history folder. */
+/** True if a kernel node id, or a handle, belongs to the history folder. */
 export const isPastNode = (id: number): boolean => id >= FIRST && id < Number.MAX_SAFE_INTEGER;
-/** st_ino of such a place is its kernel node id. */
+/** The st_ino of a place is its kernel node id. */
 export const inodeOfPastNode = (id: KernelNodeId) => inodeId(id);
 
 export function createPastNodes(database: Connection) {
@@ -32,7 +32,7 @@ export function createPastNodes(database: Connection) {
   );
 
   return {
-    /** The number of a place. It stays the same for as long as the kernel has it, and is never used again. */
+    /** The number of a place. It stays the same until the kernel forgets it, and is never used again. */
     idOf(place: string): KernelNodeId {
       insert.run(place);
       const id = find.get(place)?.id;
@@ -44,11 +44,11 @@ export function createPastNodes(database: Connection) {
     forget(id: KernelNodeId): void {
       remove.run(id - FIRST);
     },
-    /** Must be called when a mount begins: its kernel knows no number. */
+    /** Must be called when a mount begins: the kernel knows none of the numbers. */
     forgetAll(): void {
       removeAll.run();
     },
-    /** Keeps a list for times without a gateway. Of all kept lists, the `most` that were read last stay. */
+    /** Keeps a list for times without a gateway. Of all lists, the `most` that were read last stay. */
     keepList(list: string, items: string, readAt: RowTime, most: number): void {
       keep.run({ list, items, readAt });
       thin.run(most);

@@ -1,11 +1,11 @@
 /**
- * Forgets revisions and positions, and keeps all else that the gateway told: for a rolled-back gateway, whose counters
- * mean nothing any more. Every node is to be read again.
+ * Forgets revisions and positions after a rollback of the gateway, whose counters mean nothing any more. Everything
+ * else that the gateway told is kept. Every node must be read again.
  */
 import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare } from "./database.ts";
 
-/** `now` (row time): the new due time of rows with news and of dirty rows. */
+/** `now` (row time): rows with news, and dirty rows, become due then. */
 export function createRecount(database: Connection): (now: RowTime) => void {
   const due = prepare(
     database,
@@ -13,12 +13,12 @@ export function createRecount(database: Connection): (now: RowTime) => void {
        AND (seen IS NOT NULL OR dirty_since IS NOT NULL)`,
   );
   const steps = [
-    // Below every revision: the next state of each node is news.
+    // 0 is below every revision, so the next state of each node is news.
     "UPDATE node SET base_revision = 0, base_position = 0, seen = NULL, seen_at = NULL WHERE node_id IS NOT NULL",
     "UPDATE inode SET listed = 0 WHERE listed IS NOT NULL",
     "DELETE FROM tombstone",
     "DELETE FROM arrival",
-    // A node whose id has answered 404 for a while has done so in any history.
+    // The time since which an id answers 404 stays: it does not depend on the gateway's history.
     `INSERT OR REPLACE INTO reread (node_id, due, missing_since)
      SELECT node.node_id, 0, reread.missing_since FROM node LEFT JOIN reread ON reread.node_id = node.node_id
      WHERE node.node_id IS NOT NULL`,

@@ -13,7 +13,7 @@ export interface Relist {
 }
 
 export function createRelists(database: Connection) {
-  // A repeated request for a folder gets another id: a list that is under way does not settle it.
+  // A repeated request for a folder gets another id, so that a list under way does not settle it.
   const insert = prepare(database, "INSERT OR REPLACE INTO relist (folder, due) VALUES (?, 0)");
   const insertAll = prepare(
     database,
@@ -29,13 +29,13 @@ export function createRelists(database: Connection) {
     add(folder: InodeId): void {
       insert.run(folder);
     },
-    /** Adds every folder in which any node is known. */
+    /** Adds every folder that is completely known or has an entry. */
     addAll(): void {
       insertAll.run();
     },
     /** Returns the due folder that has waited longest. `now`: row time. */
     next: (now: RowTime): Relist | undefined => (isAny() ? next.get(now) : undefined),
-    /** Removes the request: the list is in the rows. A request that was repeated meanwhile stays. */
+    /** Removes the request, because the list is in the rows. A request that was repeated meanwhile stays. */
     done({ id }: Relist): void {
       remove.run(id);
     },

@@ -1,7 +1,7 @@
 /**
- * The requests of programs that were carried out. A row is written in the transaction of the effect, so that a daemon
- * that takes over does nothing twice. A request has a place while it waits for its answer, and its row has that place:
- * the table is as long as the most requests that ever waited at once.
+ * The request log: requests of programs that were carried out. A row is written in the transaction of the effect, so
+ * that after a takeover no request is carried out twice. While a request waits for its answer it has a place, which is
+ * the key of its row. So the table is only as long as the most requests that ever waited at once.
  */
 import { type Connection, prepare } from "./database.ts";
 import type { KernelNodeId } from "./ids.ts";
@@ -22,8 +22,7 @@ export function createDone(database: Connection) {
       put.run(place, request, lineage ?? 0);
     },
     /**
-     * Removes the row of a request whose effect is undone in this transaction: a daemon that takes over must carry it
-     * out.
+     * Removes the row of a request whose effect is undone in this transaction: after a takeover it must be carried out.
      */
     undone(request: number): void {
       remove.run(request);
@@ -32,7 +31,7 @@ export function createDone(database: Connection) {
       const row = byRequest.get(request);
       return row === undefined ? undefined : { lineage: row.lineage === 0 ? undefined : row.lineage };
     },
-    /** Returns the first place that no request ever had. */
+    /** The first place that no request ever had. */
     end(): number {
       const place = last.get()?.place ?? undefined;
       return place === undefined ? 0 : place + 1;

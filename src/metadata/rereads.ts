@@ -1,6 +1,6 @@
 /**
- * Nodes whose state is to be read again by id, because the news of them do not fit together yet. They are rows, so that
- * the request is committed together with its cause: a crash in between must not lose it.
+ * Nodes that must be read again by id, because the news of them do not fit together yet. They are rows, so that the
+ * request is committed together with its cause: a crash in between must not lose it.
  */
 import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare, rememberAny } from "./database.ts";
@@ -13,7 +13,7 @@ export interface Reread {
 }
 
 export function createRereads(database: Connection) {
-  // A repeated request for a node gets another id: a read that is under way does not settle it.
+  // A repeated request for a node gets another id, so that a read under way does not settle it.
   const insert = prepare(
     database,
     `INSERT OR REPLACE INTO reread (node_id, due, missing_since, hidden_since, folder)
@@ -50,7 +50,7 @@ export function createRereads(database: Connection) {
       insert.run({ nodeId, folder });
     },
     due: (now: RowTime, limit: number): Reread[] => (isAny() ? due.all(now, limit) : []),
-    /** Removes the request: the state is in the rows. A request that was repeated meanwhile stays. */
+    /** Removes the request, because the state is in the rows. A request that was repeated meanwhile stays. */
     done({ id }: Reread): void {
       remove.run(id);
     },
@@ -58,20 +58,20 @@ export function createRereads(database: Connection) {
     found(nodeId: string): void {
       if (isAny()) found.run(nodeId);
     },
-    /** The time since which its id answers 404, in row time. Undefined: it was found, or not asked for yet. */
+    /** The time since which the node's id answers 404, in row time. Undefined: it was found, or not asked for yet. */
     missingSince: (nodeId: string): RowTime | undefined =>
       isAny() ? (since.get(nodeId)?.since ?? undefined) : undefined,
-    /** Records that the node's id answers 404. */
+    /** Records that the node's id answers 404 since `since`. It is asked for again at `nextAt`. Both are row time. */
     missing({ id, nodeId }: Reread, since: RowTime, nextAt: RowTime): void {
       missing.run({ nodeId, since });
       postpone.run(nextAt, id);
     },
-    /** Records that a folder above it is not visible. Returns the time since which that holds, in row time. */
+    /** Records that a folder above the node is not visible. Returns the time since which that holds, in row time. */
     hidden: ({ nodeId }: Reread, now: RowTime): RowTime => hidden.get({ nodeId, now })?.since ?? now,
     postpone({ id }: Reread, nextAt: RowTime): void {
       postpone.run(nextAt, id);
     },
-    /** Returns the number of these nodes that have a node row. */
+    /** The number of these nodes that have a node row. */
     countKnown: (): number => countKnown.get()?.count ?? 0,
   };
 }

@@ -8,7 +8,7 @@ export type SettingKey =
   | "workspaceName"
   /** Node id of the root. */
   | "root"
-  /** The part or moment of the workspace that is shown, see engine/start/view.ts. Absent: all of it, as it is. */
+  /** The part or moment of the workspace that is shown, see engine/start/view.ts. Absent: all of it, at present. */
   | "view"
   /** Journal position up to which everything is applied. */
   | "cursor"
@@ -18,7 +18,7 @@ export type SettingKey =
   | "acknowledged"
   /** Id of the machine's boot in which the mount last started. Absent: it ended with all of its bytes synced. */
   | "boot"
-  /** Index watermark: the position that the path index showed. */
+  /** Index watermark: the position up to which the path index shows everything. */
   | "indexed"
   /** Position of our newest acknowledged write. */
   | "written"
@@ -30,7 +30,7 @@ export type SettingKey =
   | "mount"
   /** Id of the `wsfs reload` that last changed a database of an earlier release. */
   | "migrated"
-  /** The reason why the rows are older than the files, until that is repaired. */
+  /** The reason why the rows are older than the files. Absent once they are repaired. */
   | "restored"
   /** Row time, see engine/host/row-clock.ts. */
   | "time"
@@ -38,7 +38,7 @@ export type SettingKey =
   /** Gaps in which row time stood still, see engine/host/clock-gaps.ts. */
   | "pauses";
 
-/** A value that is absent again stays as a row with this text. */
+/** The text of a value that was cleared: its row stays. */
 const ABSENT = "";
 
 const decode = (row: { readonly value: string } | undefined): string | undefined =>
@@ -54,7 +54,7 @@ export function createSettings(database: Connection) {
       put.run(key, value);
       get.tell(key, value);
     },
-    /** From now on the value is absent. */
+    /** Makes the value absent. */
     clear(key: SettingKey): void {
       put.run(key, ABSENT);
       get.tell(key, undefined);
@@ -89,11 +89,11 @@ export function createArrivals(database: Connection) {
     remove(nodeId: string): void {
       remove.run(nodeId);
     },
-    /** In order of id, after the given one; undefined: from the first. */
+    /** In order of node id, after the given one; undefined: from the first. */
     list: (after: string | undefined, limit: number): Node[] =>
       isAny() ? all.all(after ?? "", limit).map((row) => JSON.parse(row.node) as Node) : [],
     count: (): number => count.get()?.count ?? 0,
-    /** Ids of the arrivals that are to come into the folder. */
+    /** Node ids of the arrivals whose place is in the folder. `parent`: node id. */
     idsIn: (parent: string): string[] => inFolder.all(parent).map(({ id }) => id),
     isAnyIn: (parent: string): boolean => one.get(parent) !== undefined,
   };

@@ -1,4 +1,4 @@
-/** States that our writes moved nodes away from, for gateways that count no changes. */
+/** States that our writes moved nodes away from: they recognise echoes of a gateway that counts no changes. */
 import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare } from "./database.ts";
 
@@ -18,13 +18,13 @@ export function createSupersededStates(database: Connection) {
     add(nodeId: string, state: string, at: RowTime): void {
       insert.run({ nodeId, state, at });
     },
-    /** Removes the state: the node is in it again by a change that counts. */
+    /** Removes the state: a change that is no echo brought the node back to it. */
     remove(nodeId: string, state: string): void {
       remove.run(nodeId, state);
     },
-    /** True if the node left this state after `since` (row time). Then this records that the node was seen in it. */
+    /** True if the node left this state after `since` (row time). If so, records that the node was seen in it again. */
     isHeard: (nodeId: string, state: string, since: RowTime): boolean => hear.run(nodeId, state, since).changes > 0,
-    /** Forgets states that were left up to this time. Returns the nodes that were seen in such a state. */
+    /** Forgets states that were left up to `time`. Returns the nodes that were seen in one of them afterwards. */
     forgetUpTo(time: RowTime): string[] {
       const nodes = heard.all(time).map((row) => row.nodeId);
       forget.run(time);

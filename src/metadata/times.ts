@@ -1,19 +1,19 @@
-/** Times of all tables, for when their clock begins anew: row time stands still while the machine is off. */
+/** Limits the times of all tables to the present. Needed when row time begins anew, behind times that are stored. */
 import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare } from "./database.ts";
 
 /**
- * Makes waiting rows due now, and limits past events to the present: rows of releases that used the wall clock may have
- * later times. Each statement finds its rows by an index. A cache file without a version has no time of such a release,
- * because a migration removed it. Positions are left alone, except times that stand for an unknown position. Times that
- * file systems show are left alone too.
+ * Waiting rows become due now, and past events are not later than now. Rows of releases that used the wall clock may
+ * have later times. Each statement finds its rows by an index. A cache file without a version has no time of such a
+ * release, because a migration limited it. Positions are left alone, except times that stand for an unknown position.
+ * So are times that file systems show.
  */
 const UPDATES: readonly string[] = [
   "UPDATE node SET seen_at = @now WHERE seen_at > @now",
   "UPDATE node SET due = @now WHERE bulk IN (0, 1) AND due > @now",
   "UPDATE node SET dirty_since = @now WHERE dirty_since > @now",
   "UPDATE node SET left_at = @now WHERE left_at > @now",
-  // A time stands for an unknown position.
+  // The position of an unconfirmed write is a negative time.
   "UPDATE node SET base_position = -@now WHERE base_position < 0 AND base_position < -@now",
   `UPDATE attempt SET next_at = @now, created_at = min(created_at, @now)
      WHERE state = 'open' AND bulk IN (0, 1) AND next_at > @now`,
@@ -39,7 +39,7 @@ export function createTimes(database: Connection) {
     notAfter(now: RowTime): void {
       for (const update of updates) update.run({ now });
     },
-    /** The same for positions, where times stand for them. Looks at each row. */
+    /** The same for positions, for a gateway whose positions are times. Reads each row. */
     positionsNotAfter(now: RowTime): void {
       for (const update of positions) update.run({ now });
     },

@@ -1,4 +1,4 @@
-/** Counts the unsent changes of a mount that is not running. Reading changes nothing, even while a daemon starts. */
+/** Counts the unsent changes of a mount that is not running. It only reads, so a daemon may start at the same time. */
 import { type Connection, openSqlite, SqliteError } from "../lib/sqlite/index.ts";
 import { PENDING_BYTES } from "./nodes.ts";
 
@@ -13,8 +13,8 @@ const UNSENT = `SELECT count(*) AS dirty, count(node.parked) AS parked, coalesce
   WHERE node.dirty_since IS NOT NULL`;
 
 /**
- * Undefined: the rows cannot be read, because a daemon has the database, or it is of another release, damaged or
- * missing.
+ * Undefined: the rows cannot be read, because a daemon has the database, or the database is of another release, damaged
+ * or missing.
  */
 export function readUnsent(path: string): Unsent | undefined {
   let database: Connection | undefined;

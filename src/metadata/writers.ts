@@ -1,7 +1,7 @@
 /**
- * Inodes that programs have open for writing, so that after a crash of the daemon only these are looked at. A writer is
- * stored before it is let in, in that transaction. Its end may be stored any time later, because checking one more
- * inode costs little. So the end is stored with the next transaction that changes something.
+ * Inodes that programs have open for writing. After a crash of the daemon only these are checked. The beginning of a
+ * writer is stored before it may write. Its end may be stored later, because checking one more inode costs little. So
+ * the end is stored with the next transaction that changes something.
  */
 import { type Connection, prepare, remember } from "./database.ts";
 import type { InodeId } from "./ids.ts";
@@ -14,11 +14,11 @@ export function createWriters(database: Connection) {
   const isNoted = remember(database, ["writing"], (inode: InodeId) => one.get(inode) !== undefined);
   /** Ended writers whose end is not stored yet. */
   const ended = new Set<InodeId>();
-  /** Those among them whose end is in the transaction that is being committed. */
+  /** The ended writers whose end is in the transaction that is being committed. */
   let told: InodeId[] = [];
 
   return {
-    /** Begins a writer. Until `end`, the rows of the inode may be behind its file. */
+    /** Begins a writer. Until `end`, the rows of the inode may be older than its file. */
     begin(inode: InodeId): void {
       ended.delete(inode);
       if (isNoted(inode)) return;
@@ -28,7 +28,7 @@ export function createWriters(database: Connection) {
     end(inode: InodeId): void {
       ended.add(inode);
     },
-    /** Ends all writers. Must be called after a start, when each of their inodes was checked. */
+    /** Ends all writers. Must be called at a start, once each of their inodes is checked. */
     endAll(): void {
       ended.clear();
       removeAll.run();
