@@ -1,10 +1,10 @@
 /**
- * The dirty-file log: the cache files that programs wrote to, with their names. It is a list beside the database, and
- * is needed when the database is damaged or older than the files. A line is written before the first byte changes, so
- * the gateway has the content of a file without a line. This file knows no rows.
+ * The dirty-file log: a list of the cache files that programs wrote to, with their names. It lies beside the database,
+ * and is needed when the database is damaged or older than the files. A line is written before the first byte of its
+ * file changes. So the gateway has the content of every file without a line. This file knows no rows.
  *
- * Each line is a checksum and JSON. Unreadable lines are left out. The list is then not whole, and a missing line means
- * nothing.
+ * Each line is a checksum and JSON. Unreadable lines are left out. The list is then not whole, and the absence of a
+ * line means nothing.
  */
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
@@ -24,9 +24,9 @@ const folder = z
 
 const written = z.object({
   lineage,
-  /** The inode's counter of changes, after the file was marked dirty. */
+  /** The inode's counter of changes, once the file was marked dirty. */
   changes: z.number().int(),
-  /** Names from the root down. Empty: the file has no name. */
+  /** The file's path, as names from the root down. Empty: it has no name. */
   path: z.array(z.string()),
   /** Inode of the folder. */
   folder: folder.optional(),
@@ -40,26 +40,29 @@ const written = z.object({
   /** The version to which missing parts of the file belong. */
   missingFrom: z.object({ node: z.string(), version: z.string() }).optional(),
 });
-/** A program is about to write to the file, or wrote to it and the file has another name now. */
+/** A line for a file to which a program is about to write, or which has another name since a program wrote to it. */
 export type Written = z.infer<typeof written>;
 
-/** The gateway has the content of the file, or the content is not needed any more. */
+/** A line for a file whose content the gateway has, or whose content is not needed any more. */
 const done = z.object({ lineage, done: z.literal(true) });
 const line = z.union([done, written]);
 type Line = z.infer<typeof line>;
 
 export interface DirtyLogContent {
-  /** The last line of each kernel node id, unless that line says that it is done. */
+  /** The last line of each kernel node id, unless that line says "done". */
   readonly written: ReadonlyMap<Written["lineage"], Written>;
   /** True if no line is missing. Otherwise a file without a line may have been written to. */
   readonly isWhole: boolean;
 }
 
 export interface DirtyLog {
-  /** True if there was no list when it was opened: earlier writes are not in it until it is written anew. */
+  /** True if there was no list before. Earlier writes are then missing until the list is written anew. */
   readonly isNew: boolean;
   add(told: Line): void;
-  /** Resolves when the added lines survive a crash. Never rejects: a list that cannot be kept is written anew later. */
+  /**
+   * Resolves when the added lines survive a crash of the daemon. Never rejects: if they cannot be written, the list is
+   * marked as not whole, and they are written later.
+   */
   flush(): Promise<void>;
   /**
    * Resolves when the added lines survive power loss, or, like `flush`, when the list cannot be kept. Rejects when the
@@ -70,12 +73,12 @@ export interface DirtyLog {
   read(bytes?: number): Promise<DirtyLogContent>;
   /** Writes the list anew, with these lines and nothing else. Rejects with a system error. */
   replace(lines: () => AsyncIterable<Written>): Promise<void>;
-  /** True if much of the list is probably out of date, so that it should be written anew. */
+  /** True if the list is so long that it should be written anew: many of its lines are probably out of date. */
   isLong(): boolean;
   close(): Promise<void>;
 }
 
-/** The first line of a list that began with a line for each changed file. */
+/** The first line of a list that had a line for each changed file when it began. */
 const FIRST = '{"staged":1}';
 const TAIL = 64 * 1024;
 const LONG = 4 * 1024 * 1024;
@@ -87,7 +90,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
   let waiting: string[] = [];
   let isSynced = true;
   /**
-   * True if a waiting line names a changed file. A line that says "done" need not be durable: without it the file is
+   * True if a waiting line names a changed file. "done" lines need not be durable: without one, its file is only
    * checked once more.
    */
   let isNaming = false;
@@ -96,11 +99,11 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
   let turns = 0;
   let syncing: Promise<unknown> = Promise.resolve();
   let replacing: Promise<void> = Promise.resolve();
-  /** The lines that went to the old list since the new one was begun. Undefined: no new list is being written. */
+  /** Lines that went to the old list since the new one was begun. Undefined: no new list is being written. */
   let since: string[] | undefined;
   let limit = LONG;
 
-  /** Runs pieces of work one after the other. */
+  /** Runs `work` after all earlier work. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     turns += 1;
     const result = last.then(work).finally(() => {
@@ -110,10 +113,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
     return result;
   }
 
-  /**
-   * Overwritten in place, which needs no room. A list without its first byte is not whole, so its missing lines mean
-   * nothing.
-   */
+  /** Overwrites the first byte, which needs no room. A list with another first byte is not whole. */
   async function markWhole(isWhole: boolean): Promise<void> {
     if (hasBegun) await file.write(Buffer.from(isWhole ? encode(FIRST).slice(0, 1) : "?"), 0);
   }
@@ -133,7 +133,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
       if (hasFailed) await markWhole(true);
       hasFailed = false;
     } catch (error) {
-      // Some of the lines may be written twice, which does no harm: the last line of a file counts.
+      // Some of these lines may be written twice. That does no harm, because the last line of a file counts.
       waiting = [...lines, ...waiting];
       isNaming ||= isNamed;
       if (!hasFailed) log.warn({ err: error }, "the list of changed files cannot be kept");
@@ -179,8 +179,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
         const before = file;
         [file, size] = [next, length];
         [hasBegun, hasFailed, isSynced] = [true, false, true];
-        // Lines that the old list did not take would be missing in the new one, which counts as whole. So they are
-        // written first.
+        // The new list counts as whole. So the lines that the old one did not take must be written to it at once.
         await write();
         await syncing;
         await before.close();
@@ -195,7 +194,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
     await files.syncFolder(dirname(path));
   }
 
-  // Earlier lines may still be on their way.
+  // Without waiting lines, earlier ones may still be being written.
   const flush = () => (waiting.length === 0 && turns === 0 ? Promise.resolve() : inTurn(write));
 
   return {
@@ -209,7 +208,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
       await flush();
       if (isSynced || hasFailed) return;
       isSynced = true;
-      // Not in turn: no writer waits for the disk.
+      // The sync is not in turn, so that no writer waits for the disk.
       const synced = file.sync();
       syncing = synced.catch(() => {
         isSynced = false;
@@ -240,7 +239,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
   };
 }
 
-/** Removes a line that a crash cut off: it was never reported as written. */
+/** Opens the list. Removes a last line that a crash cut off: it was never reported as written. */
 async function openList(files: Files, path: string): Promise<{ file: OpenFile; size: number }> {
   const file = await files.open(path, "w+");
   const found = (await file.stat()).size;

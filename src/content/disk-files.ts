@@ -1,9 +1,10 @@
 /**
- * `Files` on a real disk. This file does not know the purpose of the files. The folder is assumed to be on a local
- * disk. There fstat of an open file is answered from memory, so it is called synchronously (2 µs; 10 to 30 µs through
- * the thread pool). Small writes, which end in the page cache, and opening and closing are synchronous too, unless one
- * of these had to wait a moment ago. All other calls that may wait go through the pool, by Node's callback functions on
- * plain descriptors. Native calls need plain descriptors too, and they cost up to a sixth less than FileHandle.
+ * `Files` on a real disk, which is assumed to be local. This file does not know the purpose of the files.
+ *
+ * fstat of an open file is answered from memory, so it is called synchronously (2 µs; 10 to 30 µs through the thread
+ * pool). Small writes, which end in the page cache, are synchronous too, and so are opening and closing, unless one of
+ * these calls had to wait a moment ago. All other calls that may wait go through the pool, by Node's callback functions
+ * on plain descriptors. These cost up to a sixth less than FileHandle, and native calls need them anyway.
  */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
@@ -18,15 +19,15 @@ import type { HashWorkers } from "./hash-workers.ts";
 export interface SystemCalls {
   /** futimens(2). Null leaves a time as it is. */
   setTimes(fd: number, atime: Time | null, mtime: Time | null): void | Promise<void>;
-  /** The time that the kernel gives a file that is changed now. */
+  /** The time that the kernel would give a file that is changed now. */
   currentTime(): Time;
   /** fallocate(2) with the kernel's mode bits. */
   fallocate(fd: number, mode: number, offset: number, length: number): Promise<void>;
   /** SEEK_DATA or SEEK_HOLE. Undefined when there is none (ENXIO). */
   seek(fd: number, whence: "data" | "hole", offset: number): number | undefined;
-  /** Reads bytes that are in memory and returns their number. Undefined when the call would wait for the disk. */
+  /** Reads bytes that are in the page cache and returns their number. Undefined: the call would wait for the disk. */
   readNow(fd: number, buffer: Uint8Array, position: number): number | undefined;
-  /** syncfs(2): all of the disk that the descriptor is on. */
+  /** syncfs(2) of the descriptor's disk. */
   syncDisk(fd: number): Promise<void>;
   /**
    * Gives `fdTo` the content of `fdFrom`: by a reflink where the disk can, else by copying the bytes. Holes stay holes.
@@ -52,24 +53,24 @@ const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
   "wx+": O_RDWR | O_CREAT | O_EXCL,
 };
 
-/** For smaller files a worker would cost more than hashing on the JS thread, which stays below 5 ms. */
+/** Bytes. Smaller files are hashed on the JS thread, in less than 5 ms: a worker would cost more. */
 const HASH_INLINE = 1 << 20;
 
 /**
- * A smaller write costs less than its way through the pool. So does a read of bytes in memory, for which the kernel
- * asks in pieces of 128 KiB.
+ * Bytes. A write up to this size costs less than its way through the pool. So does a read of bytes in memory, for which
+ * the kernel asks in pieces of 128 KiB.
  */
 const WRITE_INLINE = 64 * 1024;
 const READ_INLINE = 256 * 1024;
-/** Closing a larger file may begin to write it to the disk, if it was truncated before. */
+/** Bytes. The close of a larger file that was truncated before may begin to write it to the disk. */
 const CLOSE_INLINE = 1 << 20;
 /**
  * The kernel makes callers wait when the disk does not keep up. After a wait of this length, calls go through the pool
- * for a while.
+ * for at least WARY_MS.
  */
 const WAIT_MS = 10;
 const WARY_MS = 1000;
-/** Calls go through the pool for this many times the length of that wait. */
+/** After a long wait, calls go through the pool for this many times its length. */
 const WARY_TIMES = 50;
 
 export function createDiskFiles(needs: {
@@ -118,7 +119,7 @@ export function createDiskFiles(needs: {
       try {
         await withFolder(path, async (fd) => systemCalls.spreadFolders(fd));
       } catch {
-        // A disk without regions, or one that cannot be changed: everything works without this.
+        // The disk has no regions, or cannot be changed. Everything works without them.
       }
     },
 
@@ -153,7 +154,7 @@ export function createDiskFiles(needs: {
         try {
           const { size } = await file.stat();
           if (size > HASH_INLINE) return undefined;
-          // One byte more than expected: a file that grew meanwhile is hashed by a worker.
+          // Room for one byte more shows that the file has grown. Then a worker hashes it.
           const buffer = Buffer.allocUnsafe(size + 1);
           const read = await file.read(buffer, 0, size + 1, 0);
           signal?.throwIfAborted();
@@ -175,8 +176,8 @@ export function createDiskFiles(needs: {
 }
 
 /**
- * A raw descriptor is only a number, and the kernel gives it out again after close. So close waits for the calls under
- * way, and a later call never reaches the kernel.
+ * A raw descriptor is only a number, which the kernel gives out again after close. So `close` waits for the calls under
+ * way, and later calls fail here (EBADF) and never reach the kernel.
  */
 class DiskFile implements OpenFile {
   readonly #pace: Pace;
@@ -186,7 +187,7 @@ class DiskFile implements OpenFile {
   #callsUnderWay = 0;
   #closing: Promise<void> | undefined;
   #whenIdle: (() => void) | undefined;
-  /** The size at the last look, raised to the end of later writes. */
+  /** The size at the last `stat`, raised to the end of later writes. Before the first: Infinity. */
   #size = Number.POSITIVE_INFINITY;
   #lostBytes: unknown;
 
@@ -277,8 +278,8 @@ class DiskFile implements OpenFile {
   }
 
   /**
-   * After an EIO the kernel forgets which bytes it could not write, and would report the next sync as a success. So the
-   * next sync fails too.
+   * After an EIO the kernel forgets the bytes that it could not write, and reports the next sync as a success. So every
+   * later sync fails here.
    */
   sync(): Promise<void> {
     return this.#use("fdatasync", async (fd) => {
@@ -313,7 +314,7 @@ class DiskFile implements OpenFile {
     return this.#use("clone", (from) => target.#use("clone", (to) => this.#system.clone(from, to)));
   }
 
-  /** Node takes a negative position for "where the last call ended", and a negative size for 0. */
+  /** EINVAL. Node would take a negative position for the present one, and a negative size for 0. */
   #expectOffset(offset: number, syscall: string): void {
     if (!Number.isSafeInteger(offset) || offset < 0) throw systemError("EINVAL", syscall, this.#path);
   }
@@ -325,7 +326,7 @@ class DiskFile implements OpenFile {
       return await run(this.#fd);
     } catch (error) {
       if (!(error instanceof Error && "code" in error)) throw error;
-      // A call by descriptor does not know the file's name.
+      // The error of a call by descriptor has no path.
       throw withCode(Object.assign(error, { path: this.#path }));
     } finally {
       this.#callsUnderWay--;

@@ -1,8 +1,7 @@
 /**
- * The program of a hashing thread, as text, so that it starts the same way from TypeScript sources, from the compiled
- * files and from one bundled file. It reads with one buffer of 1 MiB, whatever the size of the file. Messages: {path,
- * stop} in; {hash, size}, {stopped} or {error} out. `stop` is shared memory, because a thread that hashes receives no
- * messages.
+ * The program of a hashing thread, as text, so that it starts in the same way from TypeScript sources, from compiled
+ * files and from one bundled file. It reads with one buffer of 1 MiB. Messages in: {path, stop}; out: {hash, size},
+ * {stopped} or {error}. `stop` is shared memory, because a thread receives no messages while it hashes.
  */
 export const HASH_WORKER = `
 "use strict";

@@ -1,7 +1,6 @@
 /**
- * Threads that hash big files, so that the JS thread never stands still for one. They start when first needed and are
- * kept. While they have nothing to do they do not keep the process alive. Files are hashed in the order of the
- * requests, one per thread.
+ * Threads that hash big files, so that the JS thread never waits for one. They start when first needed and are kept.
+ * Idle threads do not keep the process alive. Files are hashed in the order of the requests, one per thread.
  */
 import { Worker } from "node:worker_threads";
 import type { FileHash, RunningHash } from "../lib/files.ts";
@@ -9,17 +8,17 @@ import { HASH_WORKER } from "./hash-worker.ts";
 import { createRunningHashes } from "./running-hashes.ts";
 
 export interface HashWorkers {
-  /** Rejects with a system error, or, when the signal aborts, at once with its reason. */
+  /** Rejects with a system error, or with the signal's reason as soon as it aborts. */
   hash(path: string, signal?: AbortSignal): Promise<FileHash>;
-  /** In a thread of its own beside those of `hash`. */
+  /** Begins a running hash, on another thread than those of `hash`. */
   beginHash(path: string): RunningHash;
-  /** Ends the threads. Jobs that are not done reject, and so does every later call. */
+  /** Ends the threads. Unfinished jobs reject, and so does every later call. */
   close(): Promise<void>;
 }
 
 interface Job {
   readonly path: string;
-  /** One number. Anything but 0 tells the thread to stop. */
+  /** One number. The thread stops when it is not 0. */
   readonly stop: SharedArrayBuffer;
   readonly resolve: (hash: FileHash) => void;
   readonly reject: (reason: unknown) => void;
@@ -53,8 +52,8 @@ export function createHashWorkers(limit = 2): HashWorkers {
           reject(reason);
         },
       };
-      // The caller does not wait until the thread notices; its answer then meets a settled promise. A job that still
-      // waits for a thread keeps its turn, and is answered without a byte being read.
+      // The promise rejects at once, and the thread's later answer has no effect. A job that still waits for a thread
+      // keeps its turn, and the thread then stops before it reads a byte.
       const abort = () => {
         Atomics.store(new Int32Array(job.stop), 0, 1);
         job.reject(signal?.reason);
@@ -95,7 +94,7 @@ export function createHashWorkers(limit = 2): HashWorkers {
     return worker;
   }
 
-  /** The thread is gone, because of its file or not. That job rejects, and the next ones get a new thread. */
+  /** The thread has ended, perhaps because of its file. Its job rejects, and the next jobs get a new thread. */
   function lose(worker: Worker, error: unknown): void {
     const job = workers.get(worker);
     if (!workers.delete(worker)) return;

@@ -1,5 +1,5 @@
 /**
- * The places of bytes in the state folder. This file does not know their meaning:
+ * The places of files in the state dir. This file does not know their meaning:
  *
  *     lock                     held by the daemon that uses the folder
  *     reserve                  space to be given up when the disk is full
@@ -8,10 +8,9 @@
  *     live/12/12345            cache files, by kernel node id
  *     generation/0/17          snapshots with files of their own, by snapshot id
  *     past/<hash>              contents of earlier versions that were read
- *     quarantine/NAME          files that could not be understood; never removed by us
+ *     quarantine/NAME          quarantined files, which could not be understood; never removed by us
  *
- * Ids count up and are never used again, so a shard of a thousand ids is one folder of at most a thousand files.
- * Folders are 0700, files 0600.
+ * A shard is the folder of a thousand ids. Ids count up and are never used again. Folders are 0700, files 0600.
  */
 import { dirname, join } from "node:path";
 import type { Brand } from "../lib/brand.ts";
@@ -21,7 +20,7 @@ import { hasCode } from "../lib/system-error.ts";
 /** Ids in one folder. */
 export const SHARD = 1000;
 
-/** Ids of files. These types have the names of those of the rows, which are not known here. */
+/** Ids of files. The brands are those of the row ids (metadata/ids.ts), which this folder does not import. */
 type KernelNodeId = number & Brand<"KernelNodeId">;
 type SnapshotId = number & Brand<"SnapshotId">;
 
@@ -41,21 +40,24 @@ export interface Layout {
   snapshot(id: SnapshotId): string;
   /** The folder of contents of earlier versions. It may be missing, and any file in it may go at any time. */
   readonly past: string;
-  /** Makes the folders that are always there. Once it resolves they are durable. */
+  /** Makes the folders that always exist. Resolves when they are durable. Rejects with a system error. */
   prepare(): Promise<void>;
-  /** Must be awaited before a cache file or snapshot is made: then its folder exists and is durable. */
+  /** Must be awaited before a cache file or snapshot is made. Resolves when its folder exists and is durable. */
   prepareFolderOf(path: string): Promise<void>;
-  /** Must be awaited after a file was made or renamed, if its name must be durable. */
+  /** Makes the name of a file that was made or renamed durable. */
   syncFolderOf(path: string): Promise<void>;
   /** Kernel node ids that have a file, ascending by shard. */
   cacheFiles(): AsyncIterable<KernelNodeId>;
-  /** Snapshots that have a file. */
+  /** Ids of snapshots that have a file, ascending by shard. */
   snapshots(): AsyncIterable<SnapshotId>;
   /** The shards that have a folder, ascending. */
   shards(kind: FileKind): Promise<number[]>;
   /** The ids that have a file in a shard. */
   inShard<Kind extends FileKind>(kind: Kind, shard: number): Promise<FileIds[Kind][]>;
-  /** Moves a file out of the way, to a name that begins with `name`. Resolves to its new path. */
+  /**
+   * Moves a file to `quarantine/`, under a name that begins with `name`, durably. Resolves to its new path. Rejects
+   * with a system error.
+   */
   quarantine(path: string, name: string): Promise<string>;
 }
 
@@ -63,7 +65,7 @@ export function createLayout(files: Files, root: string): Layout {
   const live = join(root, "live");
   const generation = join(root, "generation");
   const quarantineFolder = join(root, "quarantine");
-  /** Shards made or being made since the start. None is ever removed. */
+  /** Shards that were made since the start, or are being made. None is ever removed. */
   const prepared = new Map<string, Promise<void>>();
   let lastQuarantine: Promise<unknown> = Promise.resolve();
 
@@ -109,8 +111,7 @@ export function createLayout(files: Files, root: string): Layout {
       await files.makeFolder(root);
       for (const folder of [live, generation, quarantineFolder]) await files.makeFolder(folder);
       // If many files of a region were removed within the last minutes, ext4 looks at each of them before it makes
-      // another file there (half a millisecond). Ids are never used again, so the next shard should be in another
-      // region.
+      // another file there (half a millisecond). So the next shard should be in another region.
       for (const folder of [live, generation]) await files.spreadFolders?.(folder);
       await files.syncFolder(root);
       await files.syncFolder(dirname(root));
@@ -137,7 +138,7 @@ function shardPath(folder: string, id: number): string {
   return join(folder, String(Math.floor(id / SHARD)), String(id));
 }
 
-/** A file that is not where an id of its name belongs is not ours, and is left out. */
+/** A file that is not at the place of its id is not ours, and is left out. */
 async function* listIds<Kind extends FileKind>(files: Files, folder: string): AsyncGenerator<FileIds[Kind]> {
   for (const shard of await listShards(files, folder)) yield* await listShard<Kind>(files, folder, shard);
 }

@@ -1,11 +1,11 @@
-/** Bytes that do not match the announced size or hash. All other errors of this folder are system errors. */
+/** The bytes do not match the announced size or hash. */
 export class ContentMismatch extends Error {
   override readonly name = "ContentMismatch";
   readonly what: "size" | "hash";
   readonly expected: number | string;
   readonly actual: number | string;
 
-  /** `actual` of a size may be a lower bound: reading may have stopped at the first byte too many. */
+  /** `actual` of a size may be a lower bound, because reading stops at the first byte too many. */
   constructor(subject: string, what: "size" | "hash", expected: number | string, actual: number | string) {
     super(
       what === "size"

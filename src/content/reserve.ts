@@ -1,6 +1,6 @@
 /**
- * Space that is kept free on the disk: a real file, given up when the disk is full so that rows and renames still work,
- * and made again when space has returned. This file does not know which write failed, nor when to try again.
+ * The reserve: a real file that is given up when the disk is full, so that rows and renames still work, and made again
+ * when there is room. This file does not know which write failed, nor when to try again.
  */
 import { randomBytes } from "node:crypto";
 import { dirname } from "node:path";
@@ -8,25 +8,26 @@ import type { Files, OpenFile } from "../lib/files.ts";
 import { hasCode, isUnsupported } from "../lib/system-error.ts";
 
 export interface Reserve {
-  /** Bytes that are reserved now: the whole size or 0. */
+  /** Bytes that are reserved now: `size` or 0. */
   held(): number;
   /** The size of the whole reserve, in bytes. */
   readonly size: number;
-  /** The number of free bytes at which the reserve is made again: making it must not fill the disk. */
+  /** The free bytes from which on the reserve is made again, so that making it does not fill the disk. */
   readonly room: number;
   /**
-   * True if the reserve is whole afterwards. Does nothing while less than `room` is free. Rejects with a system error.
+   * Makes the reserve, unless less than `room` is free. True: it is whole now. Rejects with a system error, not for a
+   * full disk.
    */
   restore(): Promise<boolean>;
-  /** True if this call freed space. Rejects with a system error. */
+  /** Removes the reserve. True: this call freed space. Rejects with a system error. */
   giveUp(): Promise<boolean>;
-  /** Like `giveUp`, but synchronous and without waiting for other calls: for use between two tries of a commit. */
+  /** Like `giveUp`, but synchronous and without waiting for other calls: for the time between two tries of a commit. */
   giveUpNow(): boolean;
 }
 
 /**
  * `size` in bytes; 0 reserves nothing. Calls may overlap: they are carried out one after the other. `removeNow` removes
- * a file at once, and returns whether there was one.
+ * a file synchronously; true: there was one. Throws a RangeError for a wrong size.
  */
 export function createReserve(
   files: Files,
@@ -37,7 +38,7 @@ export function createReserve(
   if (!Number.isSafeInteger(size) || size < 0) throw new RangeError(`expected a reserve in bytes, got ${size}`);
   const room = 2 * size;
   let held = false;
-  /** Counts calls of giveUpNow: a file that was built during one has no name any more. */
+  /** Counts calls of giveUpNow. A file that was being built during such a call has no name any more. */
   let emptied = 0;
   let last: Promise<unknown> = Promise.resolve();
 
@@ -65,7 +66,7 @@ export function createReserve(
     return held;
   }
 
-  /** Also removes a file that this process did not make: one of an earlier process, or part of one, is as good. */
+  /** Also removes a reserve of an earlier process, whole or not: it frees space as well. */
   async function giveUp(): Promise<boolean> {
     const wasHeld = held;
     held = false;
@@ -88,7 +89,7 @@ export function createReserve(
   };
 }
 
-/** A file left by a process that died while building it has fewer bytes allocated. */
+/** False also for a file whose process died while it built it: fewer bytes are allocated. */
 async function isWhole(files: Files, path: string, size: number): Promise<boolean> {
   return (await allocatedAt(files, path)) >= size;
 }

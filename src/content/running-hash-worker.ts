@@ -1,8 +1,8 @@
 /**
- * The program of the thread that hashes files while their bytes arrive, as text for the same reason as
- * hash-worker.ts. Messages in: {id, path, end}. The thread goes on with that file up to `end`, while the bytes are still
- * in the page cache. `end` null: the hash is not needed any more. `end` Infinity: up to the end of the file; only this
- * is answered, with {id, hash, size} or {id, error}.
+ * The program of the thread of running hashes, as text for the same reason as hash-worker.ts. Messages in: {id, path,
+ * end}. The thread hashes that file up to `end`, while the bytes are still in the page cache. `end` null: the hash is
+ * not needed any more. `end` Infinity: up to the end of the file. Only this is answered: {id, hash, size} or {id,
+ * error}.
  */
 export const RUNNING_HASH_WORKER = `
 "use strict";

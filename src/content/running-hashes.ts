@@ -1,17 +1,17 @@
 /**
- * Hashes of files whose bytes arrive in order, computed while they arrive. One thread computes them all, a step of each
- * in turn: a hash that has begun cannot change its thread. The thread starts with the first step and is kept.
+ * Running hashes: hashes of files whose bytes arrive in order, computed while they arrive. A hash that has begun cannot
+ * change its thread, so one thread computes all, step by step in turn. It starts with the first step and is kept.
  */
 import { Worker } from "node:worker_threads";
 import type { FileHash, RunningHash } from "../lib/files.ts";
 import { RUNNING_HASH_WORKER } from "./running-hash-worker.ts";
 
-/** Bytes. A smaller step would cost more to announce than it is worth. */
+/** Bytes of a step. The message for a smaller one would cost more than it gains. */
 const STEP = 4 * 1024 * 1024;
 
 export interface RunningHashes {
   begin(path: string): RunningHash;
-  /** Ends the thread. What is not finished rejects, and so does every later finish. */
+  /** Ends the thread. Unfinished hashes reject, and so does every later `finish`. */
   close(): Promise<void>;
 }
 
@@ -60,10 +60,10 @@ export function createRunningHashes(): RunningHashes {
     lastId += 1;
     const id = lastId;
     let reached = 0;
-    /** The thread that has the hash so far. If it is lost, so is the hash. */
+    /** The thread that has the state of this hash. If it ends, the hash is lost. */
     let mine: Thread | undefined;
     let failure: unknown;
-    /** Never throws: if no thread can be started, that is told at the end. */
+    /** Never throws: if no thread can be started, `finish` rejects. */
     const goOn = (end: number | null) => {
       try {
         if (mine === undefined) {

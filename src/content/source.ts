@@ -1,22 +1,25 @@
 /**
- * A file as the content of a request: readable from the start as often as the request is repeated, also by several
- * readers at once. This file does not know where the bytes go. The file must not change meanwhile. A shorter file is
- * noticed (ContentMismatch); changed bytes are noticed only by their hash.
+ * A file as the content of a request. It can be read from the start as often as the request is repeated, also by
+ * several readers at once. This file does not know the destination of the bytes. The file on the disk must not change
+ * meanwhile. A read of a file that became shorter fails with ContentMismatch; only the hash shows changed bytes.
  */
 import type { ContentSource } from "../contract/http.ts";
 import type { Files, OpenFile } from "../lib/files.ts";
 import { ContentMismatch } from "./mismatch.ts";
 
-/** One read from a disk costs about as much as copying 64 KiB. Larger chunks gain nothing. */
+/** Bytes. One read from a disk costs about as much as copying 64 KiB, so larger chunks gain nothing. */
 const CHUNK = 512 << 10;
 
-/** The first `size` bytes of the file at `path`. Each `read()` opens the file anew. */
+/**
+ * The first `size` bytes of the file at `path`. Each `read()` opens the file anew, and fails with a system error or a
+ * ContentMismatch. Throws a RangeError for a wrong size.
+ */
 export function createFileSource(files: Files, path: string, size: number): ContentSource {
   checkSize(size);
   return { size, read: () => readChunks(() => files.open(path, "r"), path, size) };
 }
 
-/** The same for an open file, which must stay open as long as it may be read. `path` is for messages. */
+/** The same for an open file, which must stay open while it may be read. `path` is for messages. */
 export function createOpenFileSource(file: OpenFile, path: string, size: number): ContentSource {
   checkSize(size);
   const borrowed = { read: file.read.bind(file), close: async () => {} };

@@ -1,7 +1,7 @@
 /**
- * The present state of the disk below a state folder: its free space, and whether the folder can be written and is
- * still the locked one. It is synchronous, because it is also asked between two tries of a commit. The kernel answers
- * its few calls from memory. This file does not know what is done about a full or failing disk.
+ * The present state of the disk below a state dir: its free space, whether it can be written, and whether the folder is
+ * still the locked one. It is synchronous, because it is also needed between two tries of a commit. The kernel answers
+ * its few calls from memory. This file does not know the consequences of a full or failing disk.
  */
 import fs from "node:fs";
 import { dirname } from "node:path";
@@ -10,7 +10,7 @@ import type { Reserve } from "./reserve.ts";
 import type { StateLock } from "./state-lock.ts";
 
 export interface DiskLook {
-  /** gone: the folder, or its database, is no longer where it was. */
+  /** gone: the folder or its database was removed or replaced. */
   readonly problem: "readOnly" | "gone" | undefined;
   readonly total: number;
   /** Bytes that this user may still write. */
@@ -20,11 +20,11 @@ export interface DiskLook {
 export interface StateDisk {
   readonly reserve: Reserve;
   look(): DiskLook;
-  /** True if folder and database are where they were. Throws a system error where the folder may not be looked into. */
+  /** True if folder and database are where they were. Throws a system error (EACCES) if the folder may not be read. */
   isThere(): boolean;
 }
 
-/** `database`: a file in the folder. It must exist by now. */
+/** `database`: a file in the folder, which must exist. Throws a system error. */
 export function createStateDisk(needs: {
   readonly lock: Pick<StateLock, "isThere">;
   readonly lockPath: string;
@@ -50,8 +50,7 @@ export function createStateDisk(needs: {
         last = spaceAt(folder);
         return { ...last, problem: isReadOnly(lockPath) ? "readOnly" : undefined };
       } catch (error) {
-        // There is no folder any more. A folder that may not be looked into is still the same one, and may become
-        // readable again.
+        // Only these errors mean that the folder is gone. A folder that may not be read is still there.
         if (hasCode(error, "ENOENT", "ENOTDIR", "ESTALE")) return { ...last, problem: "gone" };
         throw error;
       }
@@ -65,8 +64,8 @@ export function spaceAt(folder: string): { total: number; available: number } {
 }
 
 /**
- * Opening for writing changes nothing, and shows whether the disk is read-only. Closing again leaves the lock alone,
- * because the lock belongs to the other descriptor.
+ * An open for writing changes nothing, and shows whether the disk is read-only. The close does not release the lock,
+ * which belongs to another open file description.
  */
 function isReadOnly(path: string): boolean {
   try {
@@ -74,13 +73,13 @@ function isReadOnly(path: string): boolean {
     return false;
   } catch (error) {
     if (hasCode(error, "EROFS")) return true;
-    // There is no descriptor left to look with. That says nothing about the disk, and closing a file needs none.
+    // No descriptor is left for this check. That says nothing about the disk.
     if (hasCode(error, "EMFILE", "ENFILE")) return false;
     throw error;
   }
 }
 
-/** Removes a file at once. True: there was one, and it is gone. */
+/** Removes a file synchronously. False: there was none, or it could not be removed. */
 export function removeNow(path: string): boolean {
   try {
     fs.unlinkSync(path);

@@ -1,8 +1,8 @@
 /**
- * One daemon per state folder: an flock on its lock file, which the kernel releases when the holder ends, however it
- * ends. The content of the file, the holder's process id, is only for messages. The file is removed only together with
- * its folder, by the holder. A process that opened the file just before that holds a file without a name, and does not
- * have the folder.
+ * One daemon per state dir: an flock on its lock file, which the kernel releases however the holder ends. The content
+ * of the file, the holder's process id, is only for messages. Only the holder removes the file, together with the
+ * folder. A process that opened the file just before that gets the lock of a file without a name. It does not have the
+ * folder, so it compares the file with the path.
  */
 import fs from "node:fs";
 import { dirname } from "node:path";
@@ -10,7 +10,7 @@ import { makeFolders } from "../lib/make-folders.ts";
 import type { SystemCalls } from "./disk-files.ts";
 
 export interface StateLock {
-  /** True if the folder is still where it was, and the next daemon would meet this lock. */
+  /** True if the path still leads to this lock, so that another daemon would meet it. */
   isThere(): boolean;
   /** Releases the folder. Calling it again does nothing. */
   release(): void;
@@ -18,7 +18,7 @@ export interface StateLock {
 
 export class StateFolderBusy extends Error {
   override readonly name = "StateFolderBusy";
-  /** Undefined when the holder had not written its id yet. */
+  /** The holder's process id. Undefined: it had not written the id yet. */
   readonly pid: number | undefined;
 
   constructor(folder: string, pid: number | undefined) {
@@ -28,10 +28,9 @@ export class StateFolderBusy extends Error {
 }
 
 /**
- * Takes the folder of the lock file at `path` for this process. Throws `StateFolderBusy`, or the system error that says
- * why it cannot be taken. The folder is made owner-only if it is missing or empty. A folder that holds anything keeps
- * its mode, because each file that we put there is owner-only by itself. Synchronous, because it happens once and
- * before anything else.
+ * Takes the folder of the lock file at `path` for this process. Throws `StateFolderBusy` or a system error. The folder
+ * becomes owner-only if it is missing or empty. A folder with content keeps its mode, because each of our files is
+ * owner-only by itself. Synchronous, because it happens once and before anything else.
  */
 export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path: string): StateLock {
   const folder = dirname(path);
@@ -47,7 +46,7 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
     locked = true;
     try {
       const text = `${process.pid}\n`;
-      // Overwritten in place: a full disk has room for that.
+      // Overwriting needs no room on a full disk.
       fs.writeSync(fd, text, 0);
       fs.ftruncateSync(fd, text.length);
     } catch {
@@ -63,7 +62,7 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
       if (!locked) return;
       locked = false;
       try {
-        // The id is only for messages. It stays if the disk takes no change any more.
+        // The id stays if the disk takes no change any more.
         fs.ftruncateSync(fd);
       } catch {
         // Nothing depends on the id.
@@ -75,8 +74,8 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
 }
 
 /**
- * True if the path leads to the open file. The open file is looked at once: its inode number cannot become another
- * file's.
+ * Returns a function that is true if the path leads to the open file. While the file is open, no other file gets its
+ * inode number.
  */
 function comparison(path: string, fd: number): () => boolean {
   const { dev, ino } = fs.fstatSync(fd);

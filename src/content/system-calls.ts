@@ -1,7 +1,7 @@
 /**
- * The system calls that Node lacks, on file descriptors and paths. They throw (or reject with) errors like those of
- * node:fs: `code` ("ENOSPC"), `errno`, `syscall`. Descriptors must stay open until a promise settles. This file knows
- * no cache files.
+ * The system calls that Node lacks, on file descriptors and paths. They throw, or reject with, errors like those of
+ * node:fs: `code` ("ENOSPC"), `errno`, `syscall`. A descriptor must stay open until the promise settles. This file
+ * knows no cache files.
  */
 import { loadAddon } from "../lib/addon.ts";
 import { type Time, timeFromNanoseconds } from "../lib/time.ts";
@@ -57,13 +57,13 @@ export function setTimes(fd: number, atime: Time | null, mtime: Time | null): vo
   );
 }
 
-/** The time that the kernel gives a file that is changed now. A call costs less than a microsecond. */
+/** The time that the kernel would give a file that is changed now. A call costs less than a microsecond. */
 export function currentTime(): Time {
   return timeFromNanoseconds(addon.currentTime());
 }
 
 /**
- * First position >= offset that holds data, or that is in a hole (the end of the file is one). Undefined: there is
+ * The first position >= offset that holds data, or that is in a hole (the end of the file is one). Undefined: there is
  * none.
  */
 export function seek(fd: number, kind: "data" | "hole", offset: number): number | undefined {
@@ -71,8 +71,8 @@ export function seek(fd: number, kind: "data" | "hole", offset: number): number 
 }
 
 /**
- * Reads the bytes of a file that are in memory, from a position on. Returns their number. It is smaller than the buffer
- * if the file ends, or if later bytes are only on the disk. Undefined: the call would wait for the disk.
+ * Reads bytes that are in the page cache, from a position on. Returns their number, which is smaller than the buffer if
+ * the file ends, or if later bytes are only on the disk. Undefined: the call would wait for the disk.
  */
 export function readNow(fd: number, buffer: Uint8Array, position: number): number | undefined {
   return addon.readNow(fd, buffer, position);
@@ -83,7 +83,7 @@ export const KEEP_SIZE = 1;
 export const PUNCH_HOLE = 2;
 export const ZERO_RANGE = 16;
 
-/** syncfs(2): makes everything durable on the disk that the descriptor is on. */
+/** syncfs(2): makes everything on the descriptor's disk durable. */
 export function syncDisk(fd: number): Promise<void> {
   return addon.syncDisk(fd);
 }
@@ -94,16 +94,16 @@ export function fallocate(fd: number, mode: number, offset: number, length: numb
 }
 
 /**
- * Makes the second file's content that of the first: by a reflink where the disk can, else by copying the bytes. Holes
- * stay holes. The former content of the second file is gone. The two must be different files (EINVAL).
+ * Replaces the second file's content by that of the first: by a reflink where the disk can, else by copying the bytes.
+ * Holes stay holes. EINVAL: both are the same file.
  */
 export function clone(fdFrom: number, fdTo: number): Promise<void> {
   return addon.clone(fdFrom, fdTo);
 }
 
 /**
- * Copies up to `length` bytes, inside the kernel where it can. Resolves to the bytes copied: fewer at the end of the
- * source.
+ * Copies up to `length` bytes, inside the kernel where it can. Resolves to the number of bytes copied, which is smaller
+ * at the end of the source.
  */
 export function copyFileRange(
   fdFrom: number,
@@ -115,12 +115,12 @@ export function copyFileRange(
   return addon.copyFileRange(fdFrom, fromOffset, fdTo, toOffset, length);
 }
 
-/** The value of an extended attribute; for a symbolic link, of the link itself. ENODATA: there is none of that name. */
+/** The value of an extended attribute; of a symbolic link itself, not of its target. ENODATA: it has no such name. */
 export function getxattr(path: string, name: string): Buffer {
   return addon.getxattr(path, name);
 }
 
-/** `create`: EEXIST if the attribute is there. `replace`: ENODATA if it is not. */
+/** `create`: EEXIST if the attribute exists. `replace`: ENODATA if it does not. */
 export function setxattr(path: string, name: string, value: Uint8Array, mode?: "create" | "replace"): void {
   addon.setxattr(path, name, value, mode === "create" ? 1 : mode === "replace" ? 2 : 0);
 }
@@ -134,24 +134,24 @@ export function removexattr(path: string, name: string): void {
 }
 
 /**
- * Takes an exclusive flock(2) without waiting. It lasts until every descriptor of this open is closed, so at most until
- * the process dies. False: another open of the file holds it.
+ * Takes an exclusive flock(2) without waiting. The lock lasts until every descriptor of this open file description is
+ * closed. False: another open of the file holds it.
  */
 export function lockFile(fd: number): boolean {
   return addon.lockFile(fd);
 }
 
 /**
- * True if no other program has the file open, or mapped, for writing. The descriptor must be open for writing, and the
- * user must own the file. Throws where the file system has no leases.
+ * True if nothing else has the file open, or mapped, for writing. The descriptor must be open for writing, and the user
+ * must own the file. Throws a system error where the file system has no leases.
  */
 export function isOnlyWriter(fd: number): boolean {
   return addon.isOnlyWriter(fd);
 }
 
 /**
- * A connection to the Unix socket that was opened as `place` (O_PATH), and the user whose process listens there. Never
- * waits: EAGAIN when too many connections wait already.
+ * Connects to the Unix socket that was opened as `place` (O_PATH). Returns the connection and the user of the listening
+ * process. Never waits: EAGAIN when too many connections wait already.
  */
 export function connectSocket(place: number): { readonly fd: number; readonly user: number } {
   const [fd, user] = addon.connectSocket(place);
@@ -159,8 +159,8 @@ export function connectSocket(place: number): { readonly fd: number; readonly us
 }
 
 /**
- * Asks the disk to put each folder made in this one into a region of its own. Throws where the file system has no such
- * regions, and where the user does not own the folder.
+ * Asks the disk to put each folder made in this one into a region of its own. Throws a system error where the file
+ * system has no such regions, and where the user does not own the folder.
  */
 export function spreadFolders(fd: number): void {
   addon.spreadFolders(fd);
