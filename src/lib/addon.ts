@@ -6,7 +6,7 @@ import { compiled } from "./compiled.ts";
 
 export { supervisorProgram } from "./compiled.ts";
 
-/** The addon's functions, each checked to exist. Throws an Error that says what to do. */
+/** The addon. Throws an Error with advice when it cannot be loaded or lacks one of the functions `names`. */
 export function loadAddon(names: readonly string[]): unknown {
   const path = compiled("wsfs.node");
   let addon: unknown;

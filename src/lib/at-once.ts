@@ -1,8 +1,8 @@
-/** Does many things, a few of them at a time. */
+/** Does many pieces of work, a few at a time. */
 
 /**
- * Does `work` for each of `items`, `most` at a time, beginning in their order. After the first failure no further one
- * is begun; it rejects with that failure when those under way have ended.
+ * Does `work` for each of `items`, at most `most` at a time, in their order. After the first failure none is begun any
+ * more, and it rejects with that failure once those under way have ended.
  */
 export async function forEachAtOnce<T>(
   items: Iterable<T>,

@@ -1,4 +1,4 @@
-/** Pauses between failed tries: the first pause, then twice as long each time, up to the longest. */
+/** Pauses between failed tries. Each is twice as long as the one before, up to the longest. */
 import type { Clock } from "./runtime.ts";
 
 export interface Backoff {

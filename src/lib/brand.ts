@@ -1,7 +1,7 @@
 /**
- * Types that keep numbers of different meaning apart: `type InodeId = number & Brand<"InodeId">`. Such a value can be
- * used as a number, but neither a plain number nor one of another brand can be used as it. At run time nothing of this
- * exists.
+ * Types that keep numbers of different meaning apart: `type InodeId = number & Brand<"InodeId">`. An InodeId can be
+ * used as a number. Neither a plain number nor one of another brand can be used as an InodeId. Brands do not exist at
+ * run time.
  */
 
 declare const brand: unique symbol;

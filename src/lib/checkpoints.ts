@@ -1,8 +1,8 @@
 /**
- * Decides when a thread makes the checkpoints that keep a database's write-ahead log short: whenever the log has grown,
- * one at a time. The caller provides the thread, which has a connection of its own. It answers "checkpoint" with a
- * message when it has made one, and ends at "end". The answer "finish" means that the log file is long and only a short
- * rest is left in it, which the writer must move.
+ * Asks a thread for the checkpoints that keep a database's write-ahead log short: one at a time, whenever the log has
+ * grown. The caller provides the thread, which has a connection of its own. The thread answers "checkpoint" with a
+ * message when it has made one, and ends at "end". The answer "finish" means that the log file is long and has only a
+ * short rest, which the writer must move.
  */
 import { statSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
@@ -12,11 +12,11 @@ import { systemClock } from "./system-clock.ts";
 
 export interface CheckpointOptions {
   readonly worker: Worker;
-  /** The log is beside the database, with "-wal" at the end of its name. */
+  /** The log lies beside it, with "-wal" at the end of its name. */
   readonly databasePath: string;
   /** Milliseconds between two looks at the log. */
   readonly lookMs: number;
-  /** A shorter log is left alone. */
+  /** Bytes. A shorter log is left alone. */
   readonly logBytes: number;
   /** Moves the frames that the thread has left. Must not throw. */
   readonly finish?: () => void;
@@ -24,7 +24,7 @@ export interface CheckpointOptions {
 }
 
 export interface Checkpoints {
-  /** Resolves when no checkpoint runs and the thread has ended. */
+  /** Ends the thread. Resolves when it has ended. */
   close(): Promise<void>;
 }
 

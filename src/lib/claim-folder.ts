@@ -14,17 +14,17 @@ export interface Claim {
   readonly marker: string;
   /** Content of the marker, for people who find it. */
   readonly text: string;
-  /** Names that all exist in a folder of ours from before there were markers. */
+  /** A folder of ours from before there were markers has all of these names. */
   readonly formerNames: readonly string[];
 }
 
-/** The content of a new file system's top folder. */
+/** Names in the top folder of a new file system: they do not count as content. */
 const NOTHING = ["lost+found"];
 
 /**
- * Makes the folder at the absolute path if it is missing, and claims it: from then on it is ours, and its owner's
- * alone. Throws a FolderOfOthers or the system's error. A process that dies in between leaves an empty folder. Two
- * processes at once may both claim it, because their claim is the same. Returns the folders it made, the highest first.
+ * Makes the folder at the absolute path if it is missing, and claims it: from then on it is ours and owner-only.
+ * Returns the folders it made, the highest first. Throws a FolderOfOthers or a system error. A process that dies in
+ * between leaves an empty folder. Two processes at once may both claim it, because their claims are the same.
  */
 export function claimFolder(path: string, claim: Claim): string[] {
   const made = makeOwnFolder(path);

@@ -1,14 +1,13 @@
 /**
- * The clocks, each with a type of its own for its times. All are milliseconds at run time; nothing of the types exists
- * there.
- * - Wall time is a number to the compiler too, because `Date` takes and gives it. So is the time of the gateway.
+ * The clocks, each with a type of its own for its times. At run time all times are numbers of milliseconds.
+ * - Wall time and the gateway's time are numbers to the compiler too, because `Date` takes and gives them.
  * - Elapsed time and row time are no numbers to the compiler. So no operator, no comparison and no `Math.max` takes
  *   times of two clocks, or a time and a duration.
  * - A duration is a plain number of milliseconds.
  */
 import type { Brand } from "./brand.ts";
 
-/** `Clock.wallClock()`: what people and gateways see, since 1970. */
+/** `Clock.wallClock()`: the clock that people see, since 1970. */
 export type WallTime = number & Brand<"WallTime">;
 /** The gateway's wall clock (client/gateway-clock.ts), since 1970. */
 export type GatewayTime = number & Brand<"GatewayTime">;
@@ -24,21 +23,21 @@ export const gatewayTime = (milliseconds: number): GatewayTime => milliseconds a
 export const elapsedTime = (milliseconds: number): ElapsedTime => milliseconds as unknown as ElapsedTime;
 export const rowTime = (milliseconds: number): RowTime => milliseconds as unknown as RowTime;
 
-/** The time as a number, for what stores or shows it, and for the distance between two clocks. */
+/** The time as a number, to store or show it, and for the difference of two clocks. */
 export const millisecondsOf = (time: SteadyTime): number => time as unknown as number;
 
-/** The time so many milliseconds later; with a negative number earlier. */
+/** The time that is this many milliseconds later; with a negative number earlier. */
 export const plus = <Time extends SteadyTime>(time: Time, milliseconds: number): Time =>
   (millisecondsOf(time) + milliseconds) as unknown as Time;
 
-/** Milliseconds from `since` to `time`; negative when `time` is the earlier one. */
+/** Milliseconds from `since` to `time`; negative when `time` is earlier. */
 export const minus = <Time extends SteadyTime>(time: Time, since: Time): number =>
   millisecondsOf(time) - millisecondsOf(since);
 
 export const laterOf = <Time extends SteadyTime>(a: Time, b: Time): Time => (a > b ? a : b);
 export const earlierOf = <Time extends SteadyTime>(a: Time, b: Time): Time => (a < b ? a : b);
 
-/** The earliest of the times that there are. */
+/** The earliest of the times. Undefined: all are undefined. */
 export function earliestOf(times: readonly (RowTime | undefined)[]): RowTime | undefined;
 export function earliestOf(times: readonly (ElapsedTime | undefined)[]): ElapsedTime | undefined;
 export function earliestOf<Time extends SteadyTime>(times: readonly (Time | undefined)[]): Time | undefined {

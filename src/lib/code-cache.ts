@@ -1,6 +1,6 @@
 /**
- * Loads a program from a script that the build made, together with V8's compiled code from then: compiling would take
- * half the time of a short command. It knows nothing of the programs; `scripts/code-cache.mjs` makes both files.
+ * Loads a program from a script of the build, together with the code that V8 compiled during the build: compiling takes
+ * half the time of a short command. `scripts/code-cache.mjs` makes both files. It does not know the programs.
  */
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
@@ -19,12 +19,12 @@ export type Body = (
   importModule: (name: string) => Promise<unknown>,
 ) => Readonly<Record<string, unknown>>;
 
-/** The scripts that were loaded here, by path, for the build, which saves their compiled code. */
+/** The loaded scripts, by path. The build saves their compiled code. */
 export const loaded = new Map<string, Script>();
 
 /**
- * `url` is the script's. A cache that is damaged, or belongs to another script or another Node, is ignored: loading
- * then only takes longer.
+ * `url` is that of the script. A cache that is damaged, or belongs to another script or another Node, is ignored:
+ * loading then only takes longer.
  */
 export function loadScript(url: URL): Body {
   const path = fileURLToPath(url);
@@ -33,7 +33,7 @@ export function loadScript(url: URL): Body {
   if (wantsSourceMaps()) return require(path) as Body;
   const bytes = readFileSync(path);
   const cachedData = readCache(path, bytes);
-  // Stack traces show the name that the cache was made with. This name does not contain the build's folder.
+  // Stack traces show the name that the cache was made with, so the name must not contain the build's folder.
   const filename = path.split(sep).slice(-2).join(sep);
   const text = Module.wrap(bytes.toString("latin1"));
   const script = new Script(text, { filename, ...(cachedData === undefined ? {} : { cachedData }) });

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The package's root. It is the same from src/ and from dist/, however deep this file lies. */
+/** The folder of package.json, above this file. It is the same from src/ and from dist/. */
 function packageRoot(): string {
   const start = dirname(fileURLToPath(import.meta.url));
   for (let folder = start; ; folder = dirname(folder)) {
@@ -13,8 +13,8 @@ function packageRoot(): string {
 }
 
 /**
- * The path of a compiled part: a clone's own build, otherwise the one in the package. Throws an Error that says what to
- * do.
+ * The path of a compiled part: a clone's own build, otherwise the prebuilt one in the package. Throws an Error with
+ * advice when there is neither.
  */
 export function compiled(name: string): string {
   const native = join(packageRoot(), "native");
@@ -27,7 +27,7 @@ export function compiled(name: string): string {
   throw new Error(`The package wsfs has no build for this machine (${machine}); a clone of its repository makes one.`);
 }
 
-/** The path of the supervisor program. Throws an Error when it was not built. */
+/** The path of the supervisor program. Throws as `compiled` does. */
 export function supervisorProgram(): string {
   return compiled("wsfs-supervisor");
 }

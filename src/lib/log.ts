@@ -5,7 +5,7 @@
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
 export interface Logger {
-  /** Ask before building the fields of a line that is usually off. */
+  /** For lines that are usually off: ask before building their fields. */
   isLevelEnabled(level: LogLevel): boolean;
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

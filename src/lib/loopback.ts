@@ -1,4 +1,4 @@
-/** Names and addresses in URLs that mean this machine, whatever its resolver says. */
+/** The names and addresses in URLs that always mean this machine, independent of its resolver. */
 
 export function isLoopbackName(hostname: string): boolean {
   if (hostname === "localhost" || hostname.endsWith(".localhost")) return true;

@@ -1,9 +1,9 @@
-/** mkdir -p. Node's own retries for ever when a file system refuses new folders with ENOENT, as /proc does. */
+/** mkdir -p. Node's own tries for ever when a file system refuses new folders with ENOENT, as /proc does. */
 import { mkdirSync, rmdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 /**
- * Makes the folder at the absolute path, and missing ones above it, with this mode less the umask. Returns the folders
+ * Makes the folder at the absolute path, and missing ones above it, with this mode minus the umask. Returns the folders
  * it made, the highest first. Throws a system error.
  */
 export function makeFolders(path: string, mode = 0o777): string[] {

@@ -1,6 +1,6 @@
 /**
- * A moment as people write it: ISO 8601, a local date and time, or how long ago. It knows this machine's time zone, but
- * no clock.
+ * A moment in the forms that people write: ISO 8601, a local date and time, or a duration before now. It knows this
+ * machine's time zone, but no clock.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "./time.ts";
 
@@ -17,7 +17,7 @@ const WITH_ZONE = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d
 
 export const MOMENT_EXPECTED = 'a moment such as 10m, 2h or 3d (ago), yesterday, 2026-11-27 or "2026-11-27 10:22"';
 
-/** Milliseconds since 1970. Throws an Error that says what was expected. */
+/** Milliseconds since 1970. Throws an Error with the expected forms. */
 export function parseMoment(given: string, nowMs: number): number {
   const text = given.trim();
   const parsed = ago(text, nowMs) ?? named(text.toLowerCase(), nowMs) ?? withZone(text) ?? local(text);

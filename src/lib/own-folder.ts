@@ -1,7 +1,7 @@
 /**
- * Folders of this user alone. If another user could put something else in the place of a folder of root's, a process of
- * root would write and remove where that user wants. For ordinary users this is not checked: their folders and groups
- * are their own affair.
+ * Folders of this user alone. If another user could replace a folder of root, a process of root would write and remove
+ * files at a place of that user's choice. For ordinary users this is not checked: their folders and groups are their
+ * own affair.
  */
 import { lstatSync, readlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -19,9 +19,8 @@ export class FolderOfOthers extends Error {
 }
 
 /**
- * Makes the folder at the absolute path, owner-only, if nothing is there. An existing one is not checked: its maker
- * knew who may replace it. Returns the folders it made, the highest first. Throws a FolderOfOthers or the system's
- * error.
+ * Makes the folder at the absolute path, owner-only, if nothing is there. An existing one is not checked: its maker is
+ * responsible for its place. Returns the folders it made, the highest first. Throws a FolderOfOthers or a system error.
  */
 export function makeOwnFolder(path: string): string[] {
   if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) return [];
@@ -32,8 +31,8 @@ export function makeOwnFolder(path: string): string[] {
 }
 
 /**
- * The first part of the absolute path that a user other than root may replace, as far as the path exists. Undefined:
- * none.
+ * The first folder or link on the absolute path that a user other than root may replace, as far as the path exists.
+ * Undefined: none.
  */
 function replaceable(path: string): string | undefined {
   let current = "/";

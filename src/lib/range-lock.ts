@@ -1,14 +1,14 @@
 /**
  * Exclusive use of byte ranges within one process. First come, first served: a request waits for every earlier one that
- * overlaps it, so that a large one is not passed over for ever. A holder of a range must not ask for another range of
- * the same lock.
+ * overlaps it, so that a large one does not wait for ever. A holder must not ask for another range of the same lock: it
+ * could wait for itself.
  */
 import { deferred } from "./deferred.ts";
 
 export interface RangeLock {
   /** Resolves to the function that releases [start, end). `end` may be Infinity. */
   hold(start: number, end: number): Promise<() => void>;
-  /** True if no part of [start, end) is held or waited for. Work in the same turn then needs no hold. */
+  /** True if no part of [start, end) is held or waited for. Work that ends in the same turn then needs no hold. */
   isFree(start: number, end: number): boolean;
 }
 

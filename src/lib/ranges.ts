@@ -1,10 +1,10 @@
 /**
- * Immutable sets of byte ranges, for instance the parts of a file that are on this disk. A set is a flat list of bounds
- * [start, end, start, end, …), strictly ascending. It is thus sorted, disjoint and merged, and equal sets have equal
- * lists. Look-ups are O(log n), changes O(n).
+ * Immutable sets of byte ranges, for example the missing ranges of a file. A set is a flat list of bounds [start, end,
+ * start, end, …], strictly ascending. So it is sorted, disjoint and merged, and equal sets have equal lists. Look-ups
+ * are O(log n), changes O(n). Functions with bounds throw a RangeError unless they are whole numbers, 0 <= start <= end.
  */
 
-/** Bytes start (included) to end (excluded); integers from 0. */
+/** The bytes from `start` up to but without `end`; whole numbers from 0. */
 export interface Range {
   readonly start: number;
   readonly end: number;
@@ -16,7 +16,7 @@ export type Ranges = readonly number[] & { readonly [BOUNDS]: true };
 
 export const NO_RANGES: Ranges = made([]);
 
-/** A set of one range; empty when start equals end. */
+/** The set of the range [start, end). It is empty when start equals end. */
 export function rangeOf(start: number, end: number): Ranges {
   check(start, end);
   return start === end ? NO_RANGES : made([start, end]);
@@ -34,7 +34,7 @@ export function subtractRange(ranges: Ranges, start: number, end: number): Range
   return replaced(ranges, start, end, false);
 }
 
-/** True if every byte of [start, end) is in the set; true of an empty range. */
+/** True if every byte of [start, end) is in the set. True for an empty range. */
 export function containsRange(ranges: Ranges, start: number, end: number): boolean {
   check(start, end);
   if (start === end) return true;
@@ -47,7 +47,7 @@ export function missingWithin(ranges: Ranges, start: number, end: number): Range
   check(start, end);
   const missing: Range[] = [];
   let next = boundsUpTo(ranges, start);
-  // The bytes between an end and the next start are missing; `position` is where they begin.
+  // The bytes from an end up to the next start are missing. `position` is the first of them.
   let position = next % 2 === 1 ? bound(ranges, next++) : start;
   while (position < end) {
     const stop = Math.min(end, bound(ranges, next));
@@ -86,7 +86,7 @@ export function isSameRanges(a: Ranges, b: Ranges): boolean {
 export function intersectRanges(a: Ranges, b: Ranges): Ranges {
   const both: number[] = [];
   for (const { start, end } of listRanges(a)) {
-    // Two parts never touch: one of the sets has a gap between them.
+    // Two parts never touch, because one of the sets has a gap between them. So the list stays merged.
     for (const part of partsWithin(b, start, end)) both.push(part.start, part.end);
   }
   return made(both);
@@ -116,7 +116,7 @@ export function formatRanges(ranges: Ranges): string {
   return JSON.stringify(ranges);
 }
 
-/** Undefined when the text is not what `formatRanges` writes. */
+/** Reads the text of `formatRanges`. Undefined: it is another text. */
 export function parseRanges(text: string): Ranges | undefined {
   let value: unknown;
   try {
@@ -133,13 +133,13 @@ export function parseRanges(text: string): Ranges | undefined {
   return made(value as number[]);
 }
 
-/** The set with all of [start, end) in it, or none of it. Bounds that touch the range merge with it. */
+/** The set with all of [start, end) (`present`), or without any of it. Ranges that touch it merge with it. */
 function replaced(ranges: Ranges, start: number, end: number, present: boolean): Ranges {
-  // A bound at `start` itself goes, because the range replaces it or merges with it; so does a bound at `end`.
+  // Bounds at `start` and at `end` themselves go too: the range replaces them or merges with them.
   const from = boundsBelow(ranges, start);
   const to = boundsUpTo(ranges, end);
   const bounds = ranges.slice(0, from);
-  // After an even number of bounds the position is outside the set, so that a new start is needed, and so on.
+  // After an even number of bounds a position is outside of the set. A new bound is needed where that changes.
   if ((from % 2 === 0) === present) bounds.push(start);
   if ((to % 2 === 0) === present) bounds.push(end);
   for (let i = to; i < ranges.length; i++) bounds.push(bound(ranges, i));
@@ -163,7 +163,7 @@ function boundsBelow(ranges: Ranges, position: number): number {
   return low;
 }
 
-/** Behind the last bound there is nothing, up to the end of any file. */
+/** The bound, or Infinity behind the last one: nothing follows. */
 function bound(ranges: Ranges, index: number): number {
   return ranges[index] ?? Number.POSITIVE_INFINITY;
 }

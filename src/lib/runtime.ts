@@ -1,37 +1,37 @@
 /**
- * Everything the engine needs from the machine that is not a pure function: clock, timers, randomness and files. It is
- * passed as one argument, so that the whole engine also runs on a virtual clock with files in memory. A lint rule
- * forbids the globals behind it in engine/, metadata/ and content/.
+ * All that the engine needs from the machine: clock, timers, randomness and files. It is passed as one argument, so
+ * that the whole engine also runs on a virtual clock with files in memory. A lint rule forbids the globals behind it in
+ * engine/, metadata/ and content/.
  */
 import { type ElapsedTime, millisecondsOf, type WallTime } from "./clocks.ts";
 import type { Files } from "./files.ts";
 
-/** The longest time of a timer (24 days). A longer one would end at once. */
+/** The longest time of a timer (24 days). A longer timer would fire at once. */
 export const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export interface Timer {
   cancel(): void;
 }
 
-/** Time and randomness of a program. The gateway's core needs only this. */
+/** The time and the randomness of a program. The gateway's core needs only this part. */
 export interface Clock {
-  /** The time that people see on the machine's clock, milliseconds since the epoch. May jump. */
+  /** The machine's wall clock, milliseconds since the epoch. It may jump. */
   wallClock(): WallTime;
   /** Milliseconds from an arbitrary start, the same for all processes of one boot. Never goes back. */
   elapsed(): ElapsedTime;
   /** Milliseconds since the machine started, including the time it slept. */
   uptime(): number;
-  /** Milliseconds that this thread was at work since the program started. */
+  /** Milliseconds for which this thread has worked since the program started. */
   worked(): number;
   /** Calls back once after `milliseconds`; never synchronously. */
   setTimer(milliseconds: number, callback: () => void): Timer;
-  /** Calls back once when everything that has arrived by now was handled; never synchronously, and without a delay. */
+  /** Calls back once, as soon as all events that have arrived by now are handled; never synchronously. */
   soon(callback: () => void): void;
   /** Uniform in [0, 1). */
   random(): number;
   /** A fresh UUID (version 4). */
   uuid(): string;
-  /** Marks a fault point, passed on every run. Does nothing, but tests may end the process there. */
+  /** A fault point, at which tests may stop or kill the process. In the product it does nothing. */
   step(label: string): void;
 }
 
@@ -54,8 +54,8 @@ export function sleep(runtime: Pick<Clock, "setTimer">, milliseconds: number, si
 }
 
 /**
- * Milliseconds until the next whole multiple of `milliseconds` on the elapsed clock, at least half of it from now.
- * Regular checks wait this long, so that an idle process is woken once for all of them.
+ * Milliseconds until a whole multiple of `milliseconds` on the elapsed clock: the first that is at least half an
+ * interval away. Regular checks wait this long, so that an idle process wakes once for all of them.
  */
 export function inStep(clock: Pick<Clock, "elapsed">, milliseconds: number): number {
   const left = milliseconds - (millisecondsOf(clock.elapsed()) % milliseconds);

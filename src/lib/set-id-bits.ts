@@ -1,11 +1,11 @@
 /**
- * Set-user-id and set-group-id bits. A write by an ordinary user clears them; a folder hands set-group-id down. Pure.
+ * Set-user-id and set-group-id bits. A write by an ordinary user clears them. New folders inherit set-group-id. Pure.
  */
 const S_ISUID = 0o4000;
 const S_ISGID = 0o2000;
 const S_IXGRP = 0o010;
 
-/** The mode after a write by a user without privileges; undefined: it does not change. */
+/** The mode after a write by a user without privileges. Undefined: it does not change. */
 export function withoutPrivileges(mode: number | undefined): number | undefined {
   if (mode === undefined || (mode & (S_ISUID | S_ISGID)) === 0) return undefined;
   const setGid = (mode & S_IXGRP) !== 0 ? S_ISGID : 0;
@@ -13,7 +13,7 @@ export function withoutPrivileges(mode: number | undefined): number | undefined 
   return kept === mode ? undefined : kept;
 }
 
-/** Of a folder: what is made in it gets its group. */
+/** True if new files and folders in this folder get its group. */
 export function isSetGroupId(mode = 0): boolean {
   return (mode & S_ISGID) !== 0;
 }

@@ -1,6 +1,6 @@
 /**
- * Work that serves all callers that asked before it began, such as a sync. Callers that come while it runs share the
- * next run, because the present one may have begun too early for them.
+ * Shares runs of a work, such as a sync, among callers. A run serves all callers that asked before it began. Callers
+ * that come while it runs share the next run, because the present one may have begun too early for them.
  */
 export function shareRuns(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;

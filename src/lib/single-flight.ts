@@ -1,21 +1,21 @@
 /**
- * One piece of work per key at a time: callers that ask while it runs wait for the same one. It goes on only while a
- * caller waits, because it may have no end. When all callers have left, it stops for a while, so that a caller who gave
- * up something long and asks again finds it further on; after that it fails.
+ * One piece of work per key at a time: callers that ask while it runs wait for the same one. The work goes on only
+ * while a caller waits, because it may have no end. When all callers have left, it stops where it is. A caller that
+ * asks again soon lets it go on from there. Otherwise it fails after a while.
  */
 import { type Clock, sleep } from "./runtime.ts";
 
 /**
- * The work calls this before each of its steps. Undefined: a caller waits. Otherwise the promise resolves when a caller
- * waits again, and rejects when no caller came for a while.
+ * The work calls this before each of its steps. Undefined: a caller waits. Otherwise the work must await the promise:
+ * it resolves when a caller waits again, and rejects when no caller has come for a while.
  */
 export type StillAwaited = () => Promise<void> | undefined;
 
 export interface SingleFlight<Key> {
-  /** Pieces of work that have not ended. */
+  /** The number of pieces of work that have not ended. */
   readonly size: number;
   isRunning(key: Key): boolean;
-  /** Rejects with `reason()` as soon as the signal aborts. */
+  /** Resolves and rejects as the work does. Rejects with `reason()` as soon as the signal aborts. */
   run(
     key: Key,
     work: (awaited: StillAwaited) => Promise<void>,
@@ -31,6 +31,7 @@ interface Flight {
   done: Promise<void>;
 }
 
+/** `standsMs`: the time for which work without a caller stops before it fails, in milliseconds. */
 export function createSingleFlight<Key>(clock: Pick<Clock, "setTimer">, standsMs: number): SingleFlight<Key> {
   const flights = new Map<Key, Flight>();
 
@@ -48,7 +49,7 @@ export function createSingleFlight<Key>(clock: Pick<Clock, "setTimer">, standsMs
       if (flight.waiting > 0) return;
       // A caller that asks from here on begins a new piece of work.
       end();
-      throw new Error("nobody waits for it any more");
+      throw new Error("no caller waits for it any more");
     }
     flights.set(key, flight);
     const awaited = () => {

@@ -1,7 +1,6 @@
 /**
- * Unix sockets by their paths. A socket can be bound although its path is longer than the 107 bytes of an address (a
- * longer path is cut off silently). A connection goes to the checked file itself, not to the file at its path a moment
- * later.
+ * Unix sockets by their paths. An address has at most 107 bytes, and a longer path is cut off silently: here such a
+ * path can be bound. A connection goes to the checked file itself, not to a file that takes its path a moment later.
  */
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { basename, dirname } from "node:path";
@@ -17,8 +16,8 @@ export interface SocketAddress {
 }
 
 /**
- * An address to bind. A longer path goes through its folder, which stays open as long. Throws the system's error of
- * opening the folder.
+ * An address to bind. For a longer path it goes through the folder, which stays open until `close`. Throws the system
+ * error of opening the folder.
  */
 export function socketAddress(path: string): SocketAddress {
   if (Buffer.byteLength(path) <= ADDRESS_MAX_BYTES) return { path, close() {} };
@@ -26,7 +25,7 @@ export function socketAddress(path: string): SocketAddress {
   return { path: `/proc/self/fd/${folder}/${basename(path)}`, close: () => closeSync(folder) };
 }
 
-/** The file at the path is not a socket of that user: the program that listens behind it must not be told anything. */
+/** The file at the path is not a socket of that user. The program that listens there must not be told anything. */
 export class ForeignSocket extends Error {
   override readonly name = "ForeignSocket";
 }
@@ -37,8 +36,8 @@ export interface OpenedSocket extends SocketAddress {
 
 /**
  * An address to connect to: the socket itself, which only `owner` can have bound. Other users may have changed names in
- * the folder. Throws a ForeignSocket for a symbolic link and for anything else that is not a socket of that user;
- * otherwise the system's error.
+ * the folder. Throws a ForeignSocket for a symbolic link and for any other file that is no socket of that user;
+ * otherwise a system error.
  */
 export function openSocket(path: string, owner: number): OpenedSocket {
   const fd = openSync(path, O_PATH | constants.O_NOFOLLOW);

@@ -1,10 +1,10 @@
 /**
- * Errors in the form of Node's own system errors (`code`, `errno`, `syscall`, `path`), for code that finds a failure by
- * itself that the kernel would otherwise report.
+ * Errors in the form of Node's system errors (`code`, `errno`, `syscall`, `path`), for code that itself finds a failure
+ * of the kind that the kernel reports.
  */
 import { getSystemErrorMap } from "node:util";
 
-/** Errors of disks without a name in libuv: Node's `code` is then "Unknown system error -122". Linux numbers. */
+/** Errors of disks that have no name in libuv, by their Linux numbers. Node's `code` is "Unknown system error -122". */
 const UNNAMED: readonly [number, [string, string]][] = [
   [-122, ["EDQUOT", "disk quota exceeded"]],
   [-116, ["ESTALE", "stale file handle"]],
@@ -13,7 +13,7 @@ const BY_CODE = new Map(
   [...getSystemErrorMap(), ...UNNAMED].map(([errno, [code, text]]) => [code, { errno, text }] as const),
 );
 const UNNAMED_CODES = new Map(UNNAMED.map(([errno, [code]]) => [errno, code]));
-// The kernel has two names for these numbers; libuv knows only the other one.
+// These errors have two names, of which libuv knows only the second.
 const OTHER_NAMES: Readonly<Record<string, string>> = { EOPNOTSUPP: "ENOTSUP", EWOULDBLOCK: "EAGAIN" };
 
 /** `code` is an errno name such as "ENOENT". Throws a RangeError for a name that the system does not know. */
@@ -29,28 +29,29 @@ export function systemError(code: string, syscall: string, path?: string): NodeJ
   return error;
 }
 
-/** Gives an error of node:fs the errno name that libuv does not know. */
+/** Sets the `code` of an error of node:fs whose errno has no name in libuv. */
 export function withCode<E>(error: E): E {
   if (!(error instanceof Error && "errno" in error && typeof error.errno === "number")) return error;
   const code = UNNAMED_CODES.get(error.errno);
   return code === undefined ? error : Object.assign(error, { code });
 }
 
-/** True if an error carries one of these errno names. */
+/** True if the error has one of these errno names as its `code`. */
 export function hasCode(error: unknown, ...codes: string[]): boolean {
   return error instanceof Error && "code" in error && typeof error.code === "string" && codes.includes(error.code);
 }
 
-/** True if the error means that the disk or its file system cannot do this at all, now or later. */
+/** True if the disk or its file system can never do this. */
 export function isUnsupported(error: unknown): boolean {
   return hasCode(error, "EOPNOTSUPP", "ENOTSUP", "ENOSYS", "ENOTTY");
 }
 
-/** Notes in the error of a write how many bytes were written before it failed. */
+/** Notes in the error of a write the number of bytes that were written before it failed. */
 export function withBytesWritten<E>(error: E, written: number): E {
   return error instanceof Error && written > 0 ? Object.assign(error, { written }) : error;
 }
 
+/** The number that `withBytesWritten` noted, else 0. */
 export function bytesWritten(error: unknown): number {
   return error instanceof Error && "written" in error && typeof error.written === "number" ? error.written : 0;
 }

@@ -1,7 +1,7 @@
 /**
- * Times as the file system counts them: whole seconds since the epoch (rounded down, so negative before 1970) and
- * nanoseconds 0..999999999. In messages and rows a time is the string "seconds.nnnnnnnnn" (nine digits), which keeps
- * every bit and can be compared for equality as text.
+ * Times as file systems count them: whole seconds since the epoch (rounded down, so negative before 1970) and
+ * nanoseconds 0..999999999. In messages and rows a time is the text "seconds.nnnnnnnnn" (nine digits), which keeps
+ * every bit. Equal times have equal texts.
  */
 export interface Time {
   readonly seconds: number;
@@ -18,7 +18,7 @@ export function formatTime(time: Time): string {
   return `${time.seconds}.${String(time.nanoseconds).padStart(9, "0")}`;
 }
 
-/** Undefined when the text is not "seconds.nnnnnnnnn". */
+/** Undefined: the text is not "seconds.nnnnnnnnn". */
 export function parseTime(text: string): Time | undefined {
   const match = TIME.exec(text);
   if (match === null) return undefined;
@@ -43,18 +43,18 @@ export function toMilliseconds(time: Time): number {
 const FIRST = -(2 ** 31);
 const LAST = 2 ** 34 - 2 ** 31 - 1;
 
-/** Limits a time as the kernel does for a disk that stores times from `FIRST` to `LAST`. */
+/** Limits a time to `FIRST` and `LAST` as the kernel does: at either end the nanoseconds become 0. */
 export function clampTime({ seconds, nanoseconds }: Time): Time {
   const clamped = Math.min(Math.max(seconds, FIRST), LAST);
   return { seconds: clamped, nanoseconds: clamped === FIRST || clamped === LAST ? 0 : nanoseconds };
 }
 
-/** Negative when a is earlier than b, 0 when equal. */
+/** Negative: a is earlier than b. 0: they are equal. */
 export function compareTimes(a: Time, b: Time): number {
   return a.seconds - b.seconds || a.nanoseconds - b.nanoseconds;
 }
 
-/** `iso`: a time as RFC 3339 has it. */
+/** `iso`: a time in the form of RFC 3339. */
 export function isoToTimeText(iso: string): string {
   return formatTime(timeFromMilliseconds(Date.parse(iso)));
 }

@@ -38,7 +38,7 @@ export const sqliteDriver = (): string => driver().name;
 
 /**
  * `file`: a path, ":memory:", or the bytes of `serialize`. Throws an SqliteError when SQLite cannot open it, and an
- * Error that names what is missing when there is no driver.
+ * Error with the reasons when no driver can be used.
  */
 export function openSqlite(file: string | Buffer, options: OpenOptions = {}): Connection {
   return driver().open(file, options);

@@ -38,7 +38,7 @@ interface NativeModule {
   backup?(database: NativeDatabase, path: string, options: { readonly rate: number }): Promise<number>;
 }
 
-/** better-sqlite3's default; `node:sqlite` does not wait for locks by default. */
+/** The default of better-sqlite3. By default, `node:sqlite` does not wait for locks. */
 const TIMEOUT_MS = 5_000;
 const OLDEST_NODE = "22.16";
 
@@ -51,7 +51,8 @@ function nativeModule(): NativeModule | undefined {
 }
 
 /**
- * Node warns once per process, on stderr, that the module may change. Tests check which releases have the used parts.
+ * Without this, Node warns on stderr once per process that the module may change. Tests check which releases have the
+ * used parts.
  */
 function withoutItsWarning<T>(load: () => T): T {
   const { emitWarning } = process;
@@ -81,8 +82,8 @@ function told<T>(work: () => T): T {
 }
 
 /**
- * Parameters in the form that better-sqlite3 takes: undefined becomes null. The array may be changed here, an object
- * may not.
+ * Parameters as better-sqlite3 takes them: undefined becomes null. The array itself may be changed. An object belongs to
+ * the caller and must not be changed.
  */
 function bound(parameters: unknown[]): unknown[] {
   for (let index = 0; index < parameters.length; index += 1) {
@@ -187,7 +188,7 @@ function connectionOf(native: NativeDatabase, { backup }: NativeModule): Connect
       run(after);
       return result;
     } catch (error) {
-      // SQLite undoes everything by itself when the disk is full or fails.
+      // If the disk is full or fails, SQLite has rolled everything back by itself.
       if (native.isTransaction) {
         run(undo);
         if (undo !== "ROLLBACK") run(after);
@@ -251,7 +252,7 @@ export const nodeSqlite: Driver = {
   missing() {
     const module = nativeModule();
     const isWhole = module?.backup !== undefined && module.StatementSync.prototype.setReturnArrays !== undefined;
-    return isWhole ? undefined : `Node ${OLDEST_NODE} or newer has what is needed of it`;
+    return isWhole ? undefined : `it takes Node ${OLDEST_NODE} or newer`;
   },
   open(file, { readonly = false, fileMustExist = false, timeout = TIMEOUT_MS }) {
     const module = nativeModule();

@@ -22,8 +22,8 @@ const EXTENDED: Readonly<Record<string, string>> = {
 };
 
 /**
- * "SQLITE_IOERR_WRITE" for 778. A code without a name of its own gets the name of its kind, because the kind decides
- * what to do.
+ * "SQLITE_IOERR_WRITE" for 778. An extended code without a name here gets the name of its primary code, which suffices
+ * for callers.
  */
 export function resultCodeName(code: number): string {
   const primary = PRIMARY[code & 0xff];

@@ -2,12 +2,12 @@
 
 export type RowMaker = (values: readonly unknown[]) => unknown;
 
-/** By the names of their columns. */
+/** By the text of their fields. */
 const rowMakers = new Map<string, RowMaker>();
 
 /**
- * Returns a function that makes a row from its values. It is compiled, as SQLite compiles the statement: making an
- * object by adding one column after the other, as both drivers do, takes as long as the whole query.
+ * Returns a function that makes a row from its values. It is compiled for these columns. Both drivers add one column
+ * after the other to an object, which takes as long as the whole query.
  */
 export function rowMaker(names: readonly string[]): RowMaker {
   const fields = names.map((name, index) => `${JSON.stringify(name)}: values[${index}]`).join(", ");

@@ -1,4 +1,4 @@
-/** The interface that both drivers of SQLite have. It is the part of better-sqlite3's interface that is used. */
+/** The interface of both drivers of SQLite: the part of better-sqlite3's interface that is used. */
 
 export interface RunResult {
   readonly changes: number;
@@ -8,7 +8,7 @@ export interface RunResult {
 /** `Row`: the type of a row, after `pluck` or `raw`. */
 export interface Statement<Parameters extends readonly unknown[] = unknown[], Row = unknown> {
   readonly source: string;
-  /** The statement returns rows. `run` is only for statements that return none. */
+  /** True if the statement returns rows. `run` is only for statements that return none. */
   readonly reader: boolean;
   /** Undefined: there is no row. */
   get(...parameters: Parameters): Row | undefined;
@@ -24,12 +24,10 @@ export interface Statement<Parameters extends readonly unknown[] = unknown[], Ro
   columns(): readonly { readonly name: string }[];
 }
 
-/**
- * Runs the work in a transaction, or in a savepoint of the one that is under way. It is undone when the work throws.
- */
+/** Runs the work in a transaction, or in a savepoint of the transaction under way. Rolled back when the work throws. */
 export interface Transaction<Parameters extends readonly unknown[], Result> {
   (...parameters: Parameters): Result;
-  /** Takes the lock for writing at once, so that nothing else writes between the reads and the writes. */
+  /** Takes the lock for writing at the beginning, so that no other connection writes between reads and writes. */
   immediate(...parameters: Parameters): Result;
 }
 
@@ -50,7 +48,7 @@ export interface Connection {
   function(name: string, work: (...values: unknown[]) => unknown): unknown;
   /** Copies the database to a file, page by page. `progress` returns the number of pages of the next step. */
   backup(path: string, options: { readonly progress: () => number }): Promise<unknown>;
-  /** Loads it for this connection, or for the whole process if the extension says so. */
+  /** Loads an extension, for this connection, or for the whole process if the extension says so. */
   loadExtension(path: string): unknown;
   /** All bytes of the database, as a file would have them. */
   serialize(): Buffer;
