@@ -1,17 +1,18 @@
 /**
- * Flows tell the loops here that there is work. Flows that wait (drain, a close that waits for the gateway) hear of
- * progress here.
+ * Signals between flows and loops. Flows tell the loops that there is work. Flows that wait (drain, a close that waits
+ * for the gateway) hear of progress.
  */
 import type { RowTime } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 export interface Activity {
-  /** The write-back loop looks at the table at this row time, when the change is due; by default at once. */
+  /** The write-back loop looks at the table at this row time, at which a change is due; by default at once. */
   wake(at?: RowTime): void;
+  /** Returns a function that ends the calls of `listener`. So does `onExpedite`. */
   onWake(listener: (at: RowTime | undefined) => void): () => void;
   /** Dirty rows are due at once: all, or those in one folder (an inode). The loop takes them in order. */
   expedite(folder?: InodeId): void;
   onExpedite(listener: (folder: InodeId | undefined) => void): () => void;
-  /** Something was acknowledged, adopted, parked, opened or closed. */
+  /** Something was acknowledged, adopted, parked, opened or closed: flows that wait look again. */
   progressed(): void;
   /** A conflict copy was made. */
   conflicted(): void;

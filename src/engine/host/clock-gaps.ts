@@ -1,7 +1,7 @@
 /**
- * Clock gaps: when row time stood still, and for how long. While the machine slept, the length is what the machine
- * itself says. While it was off, the length is the difference of the wall clock, because no other clock went on. Kept
- * in the rows; used only for ages that people see.
+ * Clock gaps: the times at which row time stood still, and their lengths. A sleep of the machine is measured by the
+ * clock that counts sleep. A time switched off is measured by the wall clock, because no other clock goes on then.
+ * Clock gaps are kept in the rows and used only for ages that people see.
  */
 import { millisecondsOf, minus, type RowTime, type WallTime } from "../../lib/clocks.ts";
 import type { Clock } from "../../lib/runtime.ts";
@@ -14,20 +14,21 @@ export interface ClockGaps {
   note(now: RowTime): void;
 }
 
-/** The row time at which a gap was, and its true length. */
+/** The row time at which a gap was, and its length. */
 type Pause = readonly [at: RowTime, milliseconds: number];
 
 interface Kept {
-  /** The time at which this was written. Undefined: it never was. */
+  /** Row time at which this was written. Undefined: it never was. */
   readonly at: RowTime | undefined;
   readonly clock: WallTime;
-  /** Milliseconds that the machine had slept by then since it booted. */
+  /** Milliseconds that the machine had slept between its boot and this write. */
   readonly slept: number;
   readonly list: readonly Pause[];
 }
 
 /**
- * Shorter gaps are only the difference between two clocks. The kept state is written anew when it is older than this.
+ * A shorter gap is only a difference between two clocks. The kept state is written anew when it is older than this, or
+ * when the wall clock has jumped by more.
  */
 const LEAST_MS = 1_000;
 /** With more gaps than this, the oldest two become one. */
@@ -52,7 +53,10 @@ export function createClockGaps(
   };
   /** The latest row time seen: no row is later. */
   let latest = now;
-  /** The wall clock jumps when the machine wakes up. As long as it has not jumped, the machine has not slept. */
+  /**
+   * The wall clock minus the monotonic clock, at the last write. It jumps when the machine wakes up. As long as it has
+   * not jumped, the machine has not slept.
+   */
   let seen = offset();
 
   return {

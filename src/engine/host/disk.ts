@@ -1,14 +1,14 @@
 /**
  * State of the disk of the state dir, for flows that are about to change something: full (the reserve is given up, so
- * that rows still work), read-only, or gone. It is found by looking and by commits that fail. Must not know of the
- * flows that write; files/space.ts makes room and waits.
+ * that rows still work), read-only, gone, or with a damaged database. Looks at the disk and commits that fail find it
+ * out. Must not know of the flows that write; files/space.ts makes room and waits.
  */
 import type { DiskLook, StateDisk } from "../../content/state-disk.ts";
 import type { Logger } from "../../lib/log.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { FsError, type FsErrorCode } from "../api/index.ts";
 
-/** damaged: the database does not hold what was written to it. */
+/** damaged: the database does not hold the rows that were written to it. */
 export type DiskTrouble = "full" | "readOnly" | "gone" | "damaged";
 
 /** Limits in bytes. */
@@ -48,9 +48,9 @@ export interface Disk extends DiskLimits {
    * The database reported damage: nothing is changed or sent any more, until the next start has repaired the database.
    */
   isDamaged(error: unknown): void;
-  /** Adds bytes from the gateway that were written to the disk since the last look. */
+  /** Bytes from the gateway were written to the disk since the last look: `available` falls by so many. */
   took(bytes: number): void;
-  /** The disk refused something other than a commit: the error may tell the state of the disk. */
+  /** The disk refused something other than a commit. The error may tell the state of the disk. */
   refused(error: unknown): void;
   /** Throws EROFS or EIO when nothing may be changed. A full disk does not count: removals are still possible. */
   requireChangeable(): void;
@@ -60,17 +60,19 @@ export interface Disk extends DiskLimits {
 export interface Space {
   start(): void;
   stop(): void;
-  /** Looks at the disk, and does what can be done about the trouble found. */
+  /** Looks at the disk. Makes room if it lacks some, and tries a commit if the rows took no changes. */
   look(): Promise<void>;
   /** True: `require` has to be asked before something is added. Nearly never so. */
   isTight(): boolean;
   /**
    * Call it before bytes or a name are added. Rejects with ENOSPC or EDQUOT when there is no room even after another
    * look, with EROFS or EIO when the disk takes no changes. `growth`: bytes by which the files of the workspace grow,
-   * at most and exactly.
+   * as an upper bound and exactly.
    */
   require(bytes?: number, growth?: { readonly most: number; readonly exactly: () => Promise<number> }): Promise<void>;
-  /** Runs `work` until the disk does not refuse it as full, as long as room can be made. Rejects as `work` does. */
+  /**
+   * Runs `work`, and repeats it as long as the disk refuses it as full and room can be made. Rejects as `work` does.
+   */
   despiteFull<T>(bytes: number, work: () => Promise<T>): Promise<T>;
 }
 
@@ -82,7 +84,7 @@ const CODES: Readonly<Record<DiskTrouble, FsErrorCode>> = {
 };
 
 export function createDisk(needs: {
-  /** Absent: the disk is not watched and counts as well. */
+  /** Undefined: the disk is not watched and counts as usable. */
   readonly stateDisk: StateDisk | undefined;
   readonly limits: DiskLimits | undefined;
   readonly folder: string;
@@ -99,8 +101,8 @@ export function createDisk(needs: {
    */
   let isTaking = false;
   /**
-   * The reserve was refused although the disk said that there is room, as with a quota of the user. How much must be
-   * freed is found only by trying.
+   * The reserve was refused although the disk reported enough room. A quota of the user does that. Only further tries
+   * show how much must be freed.
    */
   let isRefused = false;
 
@@ -112,7 +114,7 @@ export function createDisk(needs: {
   };
 
   function judge(): void {
-    // Neither state ends while the daemon runs: the database has lost its name, or is no database any more.
+    // These two states do not end while the daemon runs: the database has lost its name, or is damaged.
     const isForGood = trouble === "gone" || trouble === "damaged";
     const found = isForGood ? trouble : (seen.problem ?? (isFull() ? "full" : undefined));
     mayKeep = found === undefined && hasRoomToKeep();
@@ -124,7 +126,8 @@ export function createDisk(needs: {
   }
 
   /**
-   * Half of `keepFree`: between the half and the whole the cache makes room, so that keeping does not go on and off.
+   * Keeping ends at half of `keepFree`. Between the half and the whole, the cache makes room, so that keeping does not
+   * begin and end all the time.
    */
   function hasRoomToKeep(): boolean {
     return seen.available >= limits.keepFree / 2;
@@ -139,7 +142,7 @@ export function createDisk(needs: {
     try {
       seen = stateDisk.look();
     } catch (error) {
-      // A failed look says nothing about the disk's state; commits and calls on files will.
+      // A failed look says nothing about the disk's state. Commits and calls on files will tell it.
       log.warn({ err: error }, "the disk of the state dir cannot be looked at");
       return;
     }

@@ -1,30 +1,31 @@
 /**
  * The journal is live while all that it showed is applied, it was heard of a moment ago, and no time has passed
- * unnoticed since (the machine slept, the process stood still). While it is live, the kernel is told of every change
- * and may trust answers for minutes; else for a second.
+ * unnoticed since (as when the machine sleeps or the process is stopped). While it is live, the kernel is told of every
+ * change and may trust answers for minutes; else for a second.
  */
 import { HEARTBEAT_MS } from "../../contract/http.ts";
 import { type ElapsedTime, millisecondsOf, minus, type WallTime } from "../../lib/clocks.ts";
 import { inStep, type Runtime, type Timer } from "../../lib/runtime.ts";
 
-/** Validity of answers while the journal is not live, so that the kernel cannot be told of remote changes. */
+/** Validity of answers while the journal is not live and the kernel cannot be told of remote changes. */
 export const SHORT_MS = 1000;
 /**
- * Validity while the journal is live. Not longer, because this also ends the effect of an invalidation that was lost.
+ * Validity while the journal is live. It is no longer than this because its end also repairs an invalidation that was
+ * lost.
  */
 export const LIVE_MS = 5 * 60_000;
 /**
  * Validity of names while the journal is live. A daemon may die after a remote removal was committed and before the
- * kernel was told. Its successor cannot know of that name, so the name shows for this long.
+ * kernel was told. Its successor does not know of that name, so the name shows for this long.
  */
 const LIVE_NAME_MS = 60_000;
 /**
- * Three heartbeats of the gateway. After so long without a word from the journal, or without applying what it says, the
- * journal is not live.
+ * Three heartbeats of the gateway. The journal is not live after so long without a word from it, or with news that
+ * waits to be applied.
  */
 const SILENCE_MS = 3 * HEARTBEAT_MS;
 const WATCH_MS = 5_000;
-/** So far two clocks may drift apart between two looks. */
+/** The wall clock and the monotonic clock may drift apart by this much between two looks. */
 const DRIFT_MS = 2_000;
 const SLEPT = "the machine slept, or its clock was set";
 
@@ -33,15 +34,15 @@ export interface Freshness {
   isLive(): boolean;
   /** Returns how long the kernel may keep an answer given now, in milliseconds. */
   validMs(): number;
-  /** The same of a name. */
+  /** The same for the name in an answer. */
   nameValidMs(): number;
   /** Since when it is not live and why, for people; undefined while it is live. */
   readonly stale: { readonly since: WallTime; readonly why: string } | undefined;
   /** A heartbeat or a page of the journal came. */
   heard(): void;
-  /** Something came that is still to be applied. */
+  /** News came that is still to be applied. */
   came(): void;
-  /** All of what came was applied (`isAll`), or the oldest of it. */
+  /** All the news that came was applied (`isAll`), or the oldest of it. */
   applied(isAll: boolean): void;
   /**
    * Called before the journal is asked. Its result is given to `caughtUp`, so that an answer to a request from before a
@@ -63,7 +64,7 @@ export interface Freshness {
 export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" | "setTimer">): Freshness {
   let isCaughtUp = false;
   let heardAt: ElapsedTime | undefined;
-  /** Since when something waits to be applied and nothing was applied. Undefined: nothing waits. */
+  /** The last time at which news began to wait or some of it was applied. Undefined: nothing waits. */
   let waitingSince: ElapsedTime | undefined;
   let lookedAt = runtime.elapsed();
   let offset = runtime.wallClock() - millisecondsOf(lookedAt);
@@ -73,8 +74,8 @@ export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" |
   let ended: () => void = () => {};
 
   /**
-   * While the machine sleeps the wall clock goes on and the monotonic one stops. This process looks every few seconds,
-   * so a longer pause means that it stood still.
+   * While the machine sleeps, the wall clock goes on and the monotonic one stops. This process looks every few seconds,
+   * so a longer pause means that the process was stopped.
    */
   function hasSlept(): boolean {
     const elapsed = runtime.elapsed();

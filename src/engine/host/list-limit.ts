@@ -4,9 +4,9 @@
  */
 import { RemoteError } from "../../client/errors.ts";
 
-/** In one folder, or versions of one file. */
+/** Items of one folder, or versions of one file. */
 const ITEMS_MAX = 1_000_000;
-/** So many empty pages in a row. */
+/** Empty pages in a row. */
 const EMPTY_MAX = 5;
 
 interface Page {
@@ -15,8 +15,8 @@ interface Page {
 }
 
 /**
- * The returned function is given each page of one list and returns it. Throws a RemoteError "tooLarge" beyond the
- * limits.
+ * Returns a function that takes each page of one list and returns it, and throws a RemoteError "tooLarge" beyond the
+ * limits. `what`: the list, as the error names it.
  */
 export function limitList(what: string): <P extends Page>(page: P) => P {
   let items = 0;

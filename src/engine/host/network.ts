@@ -1,6 +1,6 @@
 /**
- * State of the gateway: whether it answers, what the token may do, and what is paused because of that. Every answer and
- * failure is reported here; flows ask before they wait.
+ * State of the gateway: whether it answers, the scopes of the token, and the pauses that follow from both. Every answer
+ * and failure is reported here; flows ask before they wait.
  */
 import type { Client } from "../../client/client.ts";
 import { RemoteError, type RemoteErrorDetails } from "../../client/errors.ts";
@@ -37,19 +37,19 @@ export interface Network {
   /** The gateway's words when it refused the token. Nothing is sent until a token works again. */
   readonly loginNeeded: string | undefined;
   /**
-   * Why nothing at all must be sent: this is not the gateway or the workspace of the mount, or it has not been
+   * The reason why nothing at all must be sent: this is not the gateway or the workspace of the mount, or that is not
    * confirmed yet.
    */
   readonly doubt: string | undefined;
   doubts(reason: string | undefined): void;
   /**
-   * Milliseconds for which nothing of this kind is to be asked: the gateway said so, or it fails every request of the
-   * kind.
+   * Milliseconds for which no request of this kind is to be sent: the gateway asked for that, or it fails every request
+   * of the kind.
    */
   pauseMs(kind: RequestKind): number;
   /** False: the token lacks the scope, or the gateway refused it not long ago. */
   may(scope: Scope): boolean;
-  /** Scopes that were refused not long ago, each with what the gateway said. */
+  /** Scopes that were refused not long ago, each with the gateway's words. */
   readonly refusals: ReadonlyMap<string, string>;
   /**
    * A request that needs these scopes is about to be sent. If one of them was refused, this request is its only trial:
@@ -59,8 +59,8 @@ export interface Network {
   /** A request that needs these scopes succeeded. */
   granted(scopes: readonly Scope[]): void;
   /**
-   * A request that needs these scopes was refused, and perhaps not for a scope. Then the trial told nothing, and the
-   * next request that needs the scope is the next trial, after a pause.
+   * A request that needs these scopes ended without telling whether the token has them. If it was a trial, the next
+   * request that needs the scope is the next trial, after a pause.
    */
   undecided(scopes: readonly Scope[]): void;
   /** False: the gateway was asked to exchange two nodes and did not understand. */
@@ -71,9 +71,11 @@ export interface Network {
   cannotRefer(version: string): void;
   /** A person wants the reference tried again, or no file has the version as its content any more. */
   forgetReference(version: string): void;
-  /** A refused scope is being tried again, or its trial told nothing: whether the scope is lacking is not known. */
+  /**
+   * A refused scope is being tried again, or its trial told nothing. So it is not known whether the scope is lacking.
+   */
   readonly isUndecided: boolean;
-  /** A person wants everything tried again that was refused or paused. */
+  /** A person wants all that was refused or paused to be tried again. */
   retry(): void;
   /** The scopes that the token names; undefined: see createNetwork. */
   readonly scopes: ReadonlySet<string> | undefined;
@@ -81,7 +83,7 @@ export interface Network {
   tokenChanged(scopes: ReadonlySet<string> | undefined): void;
   /** The gateway can be reached, whatever it answered. */
   isThere(): void;
-  /** A request succeeded. `shown`: the scopes it needed, when it needed any that may have been refused. */
+  /** A request succeeded. `shown`: scopes that it needed, where one of them may have been refused before. */
   answered(shown?: readonly Scope[]): void;
   /** Takes note of a failed call. Anything but a RemoteError is ignored. */
   failed(error: unknown): void;
@@ -116,9 +118,9 @@ interface Refusal {
 }
 
 /**
- * `scopes`: what the token says that it may do. Undefined: the token is opaque and counts as having every scope, until
- * a 403 says otherwise. `onChange`: called with "scopes" when something that was refused may be tried now, with "token"
- * when the token was replaced.
+ * `scopes`: the scopes that the token names. Undefined: the token is opaque and counts as having every scope, until a
+ * 403 says otherwise. `onChange`: called with "scopes" when a refused request may be tried now, with "token" when the
+ * token was replaced, with "state" when anything else changed.
  */
 export function createNetwork(
   runtime: RowClockRuntime,
@@ -159,7 +161,10 @@ export function createNetwork(
     pausedUntil.set(kind, plus(runtime.elapsed(), Math.max(pauseMs(kind), milliseconds)));
   }
 
-  /** Pauses the whole kind. What fails for every request of the kind must not be tried for one node after the other. */
+  /**
+   * Pauses the whole kind if the gateway asks for it, or after many failures in a row. A failure that all requests of
+   * the kind meet must not be met anew for each node.
+   */
   function holdBack(error: RemoteError): void {
     const { code, details } = error;
     if (details.isOfNode === true) return;
@@ -189,8 +194,8 @@ export function createNetwork(
   }
 
   /**
-   * A request that needs the scope succeeded, so what was refused for the scope is tried now. If the gateway refuses it
-   * all the same, it is not tried again with each further read: at most once per first pause.
+   * A request that needs the scope succeeded, so the requests that were refused for the scope are tried now. The
+   * gateway may refuse them all the same. So this happens at most once per first pause, not with each further read.
    */
   function show(scope: Scope): void {
     const refusal = refused.get(scope);
@@ -258,8 +263,8 @@ export function createNetwork(
       for (const scope of needed) {
         const refusal = refused.get(scope);
         if (refusal?.isOnTrial !== true) continue;
-        // The next trial waits: a row that looked at once would ignore its own pause, and could be the row of this
-        // trial again.
+        // The next trial waits. Rows looked at at once would be tried before their own pauses end, and the first could
+        // be the row of this trial again.
         const undecidedTimes = refusal.undecidedTimes + 1;
         const waitMs = backoff(UNDECIDED, undecidedTimes);
         const until = plus(runtime.elapsed(), waitMs);
@@ -343,7 +348,7 @@ export function mayRefer(
   return client.features.isFull && (originVersion === null || network.mayRefer(originVersion));
 }
 
-/** A failure without an operation counts as that of a read. */
+/** A failure without an operation counts as a failed read. */
 function kindOf(operation: OperationName = "getNode"): RequestKind {
   return isChange(operation) ? "changes" : operation;
 }
@@ -352,14 +357,17 @@ function isChange(operation: OperationName): operation is ChangeName {
   return OPERATIONS[operation].method !== "GET";
 }
 
-/** Milliseconds for which the gateway asked not to be called, at most RETRY_AFTER_MAX_MS. */
+/**
+ * Milliseconds for which the gateway asked not to be called (Retry-After), at most RETRY_AFTER_MAX_MS. Undefined: it
+ * did not ask.
+ */
 export function retryAfterOf({ retryAfterMs }: RemoteError): number | undefined {
   return retryAfterMs === undefined ? undefined : Math.min(RETRY_AFTER_MAX_MS, retryAfterMs);
 }
 
 /**
- * The error of a failed call as a program hears it: ENOENT, EACCES, EFBIG or EDQUOT, EINTR when `signal` aborted, else
- * EIO.
+ * The error that a program gets for a failed call: EINTR when `signal` aborted; ENOENT, EACCES, EFBIG or EDQUOT as the
+ * gateway's answer says; else EIO. An FsError stays as it is.
  */
 export function toFsError(error: unknown, signal?: AbortSignal): FsError {
   if (error instanceof FsError) return error;

@@ -1,7 +1,7 @@
 /**
- * Why nothing may be changed here, and nothing that waits is sent: the user asked for that, the token lacks a scope, the
- * account's role in the workspace is too low, or the folder that is mounted was deleted. The role comes with the
- * workspace, and with the first change that is refused for it. From then on all other changes wait, and programs hear
+ * The reason why the mount is read-only, and why no waiting change is sent: the user asked for that, the token lacks a
+ * scope, the account's role in the workspace is too low, or the mounted folder was deleted. The role is known from the
+ * workspace, and from the first change that is refused for it. From then on all other changes wait, and programs get
  * EROFS. sync/quota.ts asks for the workspace again.
  */
 import type { RemoteErrorDetails } from "../../client/errors.ts";
@@ -13,18 +13,18 @@ const NEEDED: Role = "editor";
 const ROOT_DELETED = "the folder that is mounted was deleted; once it is restored, the mount goes on by itself";
 
 export interface ReadOnly {
-  /** In words for people; undefined: changes are allowed, as far as is known. */
+  /** The reason, in words for people; undefined: changes are allowed, as far as is known. */
   readonly why: string | undefined;
-  /** The account lacks a role. The gateway does not tell when the role is given, so the gateway has to be asked. */
+  /** The account lacks a role. The gateway does not announce a new role, so it has to be asked. */
   readonly isForRole: boolean;
   /**
-   * `lack`: what the token lacks for changes, in words. If the token had all at the start, a later lack does not make
-   * the mount read-only: programs go on, and what needs the scope waits.
+   * `lack`: the scopes that the token lacks for changes, in words. If the token had all at the start, a later lack does
+   * not make the mount read-only: programs go on, and requests that need the scope wait.
    */
   tokenChanged(lack: string | undefined): void;
   /** The gateway was asked for the workspace; undefined: it shows no such workspace. */
   shown(workspace: Workspace | undefined): void;
-  /** A change was refused: it takes this role. */
+  /** A change was refused because it takes this role. */
   refused(grant: NonNullable<RemoteErrorDetails["grant"]>): void;
 }
 

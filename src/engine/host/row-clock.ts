@@ -1,13 +1,13 @@
 /**
- * Row time: the clock of the rows. It goes evenly from the first start on, across daemons and boots, and however the
- * wall clock is set.
+ * Row time: the clock of the rows. It goes evenly from the first start on, across daemons and boots, however the wall
+ * clock is set.
  * - After a boot it goes on where the rows of the last boot end. So nothing counts as older than it is, and a settle
  *   time never ends early.
  * - It stands still while the machine sleeps or is off: nothing could be sent or heard then, and a wait goes on
  *   afterwards.
  * - People count that time too: ages that they see come from `ageOf` (clock-gaps.ts).
  * - All other times that programs and people see, and times compared with those of files, are wall clock.
- * - Row times are written in transactions, and each transaction notes how late it is.
+ * - Row times are written in transactions, and transactions keep the latest row time as a setting.
  */
 import { millisecondsOf, minus, type RowTime, rowTime } from "../../lib/clocks.ts";
 import type { Runtime } from "../../lib/runtime.ts";
@@ -24,15 +24,15 @@ export interface RowClockRuntime extends Runtime {
 
 interface EvenTime {
   readonly runtime: RowClockRuntime;
-  /** Writes down what the next daemon of this boot goes on with. Call it before row times are compared. */
+  /** Stores the offset with which the next daemon of this boot goes on. Call it before row times are compared. */
   keep(): void;
 }
 
 type Needs = Pick<Metadata<unknown>, "settings" | "times" | "transaction" | "beforeCommit">;
 
 /**
- * A row may be later than the kept "latest" by less than this. The next boot adds it; to go down and come up takes a
- * machine longer.
+ * A row may be later than the kept "latest" by less than this. The next boot adds it. No machine goes down and comes up
+ * in less.
  */
 const KEPT_MS = 1_000;
 

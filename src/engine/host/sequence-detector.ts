@@ -1,7 +1,7 @@
 /**
  * Detects sequences: a program opens the entries of a folder in the order in which the folder lists them (grep -r,
  * find, cp -r, a build). Then the next ones are worth prefetching, so that not each of them costs a round trip. Knows
- * nothing of what is fetched.
+ * nothing of the fetching.
  */
 import type { Entry } from "../../metadata/entries.ts";
 import type { After, EntryId, InodeId } from "../../metadata/ids.ts";
@@ -12,6 +12,7 @@ interface Read {
   last: EntryId;
   /** Entries up to this one were considered for prefetching. */
   upTo: After<EntryId>;
+  /** Entries that may be ahead at a time. */
   window: number;
   /** Entries that were prefetched, or are being prefetched, and that the program has not reached yet. */
   ahead: EntryId[];
@@ -30,7 +31,7 @@ export interface Sequence {
 
 /** The last folders that were read, and the place up to which each was read. */
 export class AccessSequences {
-  /** At most so many entries at once: some connections are left to programs that wait. */
+  /** The most entries ahead at a time. Some connections are left to programs that wait. */
   static readonly AHEAD_MAX = 12;
   readonly #entries: Metadata<unknown>["entries"];
   /** By folder (inode), the longest unused first. */
