@@ -1,25 +1,27 @@
 /**
  * Creations that were given up may still arrive at the gateway. Example: a program opens the file for writing while its
  * bytes are being sent, and the upload is given up. If the request were forgotten, the node that it makes would look
- * like a foreign one: the name would come back with its earlier content. So such requests are remembered longer than
- * the creation, the place and the end of their row.
+ * like a foreign one: the name would come back with its earlier content. So such a request is remembered, even after
+ * its row has got its node by another request, has moved, or is not needed any more.
  */
 import { SETTLE_MS } from "../../contract/features.ts";
 import { minus, plus } from "../../lib/clocks.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import type { Host, Rows } from "../core/index.ts";
 
-/** Longer than any request that was given up can still be under way. */
+/** A request that was given up is under way no longer than this. */
 export const OWN_KEY_MS = SETTLE_MS;
 
-/** If nothing was heard for longer than this, something that arrived meanwhile may have been missed. */
+/**
+ * After a silence of the gateway longer than this, the effect of a request that arrived meanwhile may not be known yet.
+ */
 const GAP_MS = 2 * 60_000;
 const FORGET_MS = 60_000;
 
 /**
- * Returns a function to be called each time everything that the gateway has to tell was heard. It forgets the keys of
- * requests that would have arrived, and been told of, long ago. While nothing is heard, no key is forgotten: the
- * effects are told only when the gateway answers again, and a poll does not tell all of them at once.
+ * Returns a function to be called each time all news of the gateway has been heard. It forgets the keys of requests
+ * whose effect would have been told long ago. During a silence no key is forgotten, and after it not at once: effects
+ * are told only when the gateway answers again, and a poll does not tell all of them together.
  */
 export function createForgetting({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">): () => void {
   let since = runtime.elapsed();

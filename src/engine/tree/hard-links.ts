@@ -1,4 +1,4 @@
-/** The names of one inode: what the nodes of the other names must hold when one name goes. */
+/** Hard links: when one name of an inode goes, the nodes of the other names must hold the whole inode. */
 import { sameAttributes } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -13,7 +13,7 @@ export function rowsOfInode({ metadata }: Needs, inode: InodeId): NodeRow[] {
   return metadata.entries.ofInode(inode).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
 }
 
-/** Compares content and attributes, but for the link. */
+/** True: the node has the content and the attributes of the inode, the attribute `link` aside. */
 export function isLike(inode: Inode, { contentHash, attributes }: Pick<Node, "contentHash" | "attributes">): boolean {
   const { link: _, ...own } = attributes;
   return contentHash !== null && contentHash === inode.hash && sameAttributes(own, inode.attributes);
@@ -21,9 +21,9 @@ export function isLike(inode: Inode, { contentHash, attributes }: Pick<Node, "co
 
 /**
  * One name of the inode went, and `row` is its node row. From now on the nodes of the other names must hold the whole
- * inode. A link lease is not waited for any more: the nodes that are behind are brought up to date from here. A
- * wait for what `row` was to send becomes one for the other names' nodes. If `row` had nothing to send and there was no
- * lease, no node is behind and none is looked at.
+ * inode. If `row` had something to send, the nodes of the other names have it to send now. If the inode had a link
+ * lease, this mount does not wait for its end: it brings up to date the nodes that are behind. With neither, no node is
+ * behind and none is looked at.
  */
 export function keepInOthers(
   context: Pick<Rows & LocalFiles & Uploads, "metadata" | "cacheFiles" | "queue">,
@@ -45,7 +45,7 @@ function markBehind(context: Pick<Rows & Uploads, "metadata" | "queue">, id: Ino
   for (const row of rowsOfInode(context, id)) if (!hasAll(row, inode)) context.queue.setNodeDirty(row);
 }
 
-/** True: the node holds all that the name shows, as far as is known. */
+/** True: the node holds all that the name shows, as far as this mount knows. */
 function hasAll({ base, seen }: NodeRow, inode: Inode): boolean {
   if (base === null || seen !== null) return false;
   const { hash, attributes } = base;
@@ -55,7 +55,7 @@ function hasAll({ base, seen }: NodeRow, inode: Inode): boolean {
 
 /**
  * Makes the origin of the inode a node that still has the version, so that its bytes can be fetched. The node that it
- * came from may be deleted before a name that is left gives up its own node. This holds also while a program has the
+ * came from may be deleted while a name that is left still has its own node. This holds also while a program has the
  * file open for writing: as long as the inode's hash is known, the content is that version, and the missing ranges are
  * the same in both nodes.
  */
@@ -71,7 +71,7 @@ function haveFromOthers(
   const origin = nodes.ofNodeId(inode.originNode);
   const isItsName = origin?.entry != null && entries.get(origin.entry)?.inode === id;
   if (isItsName && hasIt(origin)) return;
-  // The last one: when names are removed one after the other, it is the one that stays longest.
+  // The last one, because names are often removed in order, and then the last name stays longest.
   const { nodeId, base } = rowsOfInode({ metadata }, id).findLast(hasIt) ?? {};
   if (nodeId == null || base?.head == null) return;
   const [node, version] = [nodeId, base.head];

@@ -2,7 +2,7 @@
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Rows } from "../core/index.ts";
 
-/** A folder is inside of itself, too. Places are those that the mount shows. */
+/** True: `folder` is below `ancestor`, or is the same. Places are those that the mount shows. */
 export function isInside(context: Pick<Rows, "metadata">, folder: InodeId, ancestor: InodeId): boolean {
   let current = folder;
   while (current !== ancestor) {

@@ -1,7 +1,7 @@
 /**
- * Which node row an entry carries when programs create, remove and rename. The node belongs to the name: whatever steps
- * an editor takes to save, the save ends as one more version of the node that had the name. Every function runs inside
- * the caller's transaction.
+ * Programs create, remove and rename entries, and node rows go with the entries. The node belongs to the name: however
+ * an editor saves, the save ends as one more version of the node that had the name. Every function runs inside the
+ * caller's transaction.
  */
 
 import { plus, type RowTime } from "../../lib/clocks.ts";
@@ -54,7 +54,7 @@ export function isBeingDeleted({ metadata: { attempts } }: Pick<Rows, "metadata"
   return attempts.abandonedOf(id).some(({ request }) => mayArrive(request));
 }
 
-/** A node is free when it is a file that still exists, and no name here has it. */
+/** True: the node is a file that still exists, that no name here has, and that no deletion can have reached. */
 function isFree(context: Pick<Rows, "metadata">, row: NodeRow): boolean {
   const isToldGone = row.seen !== null && "deleted" in row.seen;
   return row.entry === null && row.kind === "file" && !isToldGone && !isBeingDeleted(context, row);
@@ -75,7 +75,8 @@ export function mayLeaveNode(
 }
 
 /**
- * `dirtySince`: the time of the row that had the content so far (row time). With it, a wait for that content goes on.
+ * Makes a node row for an entry whose node the gateway does not have. `dirtySince`: row time since which the content
+ * waits to be sent; null: from now on.
  */
 export function createUnborn(
   context: Rows & Uploads & Host,
@@ -171,8 +172,8 @@ export function claimName(context: Rows & LocalFiles & Remote & Uploads & Host, 
   const moved = left.find(
     (row) => row.entry !== null && row.nodeId !== null && row.leftAt !== null && row.leftAt >= since,
   );
-  // Without this, a place that thousands of nodes were moved away from, one by one, would take longer to look at each
-  // time.
+  // Rows that left too long ago forget the place. Otherwise a place from which thousands of nodes were moved away, one
+  // by one, would take longer to look at each time.
   for (const row of left)
     if (row.entry !== null && (row.leftAt === null || row.leftAt < since)) metadata.nodes.update(row.id, NOWHERE);
   const heir = left.find(isHeir) ?? atHome.find(isHeir) ?? moved;
@@ -180,10 +181,11 @@ export function claimName(context: Rows & LocalFiles & Remote & Uploads & Host, 
 }
 
 /**
- * Asks for the node that blocks the row's name. Two sides wait for each other forever: the entry waits for its name,
- * which another node has, and the deletion of that node is refused. The entry was made while the deletion might have
- * been carried out. Once it is known that it was not, the entry takes the node, as it would if it were made now. Where
- * nothing tells of deletions, only a read by id shows that the node is still there; this requests that read.
+ * Asks for the node that blocks the row's name. Example: a program removed a file and made the name again while the
+ * deletion might have been carried out, so the entry did not take the node. Then the deletion is refused for good, and
+ * the entry would wait for its name forever. Once it is known that the node is still there, the entry takes it, as it
+ * would if it were made now. Where the gateway does not tell of deletions, only a read by id shows that. This requests
+ * the read.
  */
 export function askForUndeletable(context: Rows & Remote, row: NodeRow): void {
   const nodeId = undeletableAt(context, row)?.nodeId;
@@ -201,7 +203,7 @@ export function giveUndeletable(
   const waiting = folder === undefined ? undefined : metadata.entries.find(folder, base.name);
   const own = waiting === undefined ? undefined : metadata.nodes.ofEntry(waiting.id);
   if (waiting === undefined || own === undefined) return;
-  // The entry waits for nothing, or it is not known yet what its own request did.
+  // The entry does not wait for its name, or the effect of its own request is not known yet.
   const isThere = own.base?.parent === base.parent && own.base.name === base.name;
   if (isThere || metadata.attempts.openOf(own.id) !== undefined) return;
   const heir = undeletableAt(context, own);

@@ -1,6 +1,6 @@
 /**
- * Who owns a node: numbers and names in its attributes, and the numbers that programs of this machine are shown. A
- * number means something on one machine only. So where this machine has an account with the name, the name counts, and
+ * Owners of nodes: numbers and names in the attributes, and the numbers that programs of this machine are shown. A
+ * number has a meaning on one machine only. So where this machine has an account with the name, the name counts, and
  * not the number beside it.
  */
 import type { Attributes } from "../../contract/attributes.ts";
@@ -9,7 +9,7 @@ import type { Inode } from "../../metadata/inodes.ts";
 import type { AccountKind, Caller } from "../api/index.ts";
 import type { Host } from "../core/index.ts";
 
-/** The user and the group that own nothing. */
+/** The number of the user and of the group that own nothing. */
 const NOBODY = 65_534;
 
 const KEYS = { user: ["uid", "uname"], group: ["gid", "gname"] } as const;
@@ -61,7 +61,10 @@ export async function accountOf({ accounts }: Needs, kind: AccountKind, number: 
   return { number, name: await accounts.nameOf(kind, number).catch(() => undefined) };
 }
 
-/** The owner of what the caller makes. Undefined: the setting `owners` is "mine", so no owner is stored. */
+/**
+ * The owner of a node that the caller makes. Undefined: the setting `owners` is "mine", so no owner is stored. Never
+ * rejects.
+ */
 export async function makerOf(context: Needs, { uid, gid }: Caller): Promise<Maker | undefined> {
   if (context.settings.owners === "mine") return undefined;
   return { user: await accountOf(context, "user", uid), group: await accountOf(context, "group", gid) };

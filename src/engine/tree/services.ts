@@ -45,11 +45,14 @@ export interface Names {
   replaceTarget(source: Entry, target: Entry): void;
   /** Two entries exchange their places. */
   exchange(a: Entry, b: Entry): void;
-  /** Makes a node row for an entry that the gateway has no node of. `dirtySince`: row time of what it has to send. */
+  /**
+   * Makes a node row for an entry whose node the gateway does not have. `dirtySince`: row time since which its content
+   * waits to be sent; by default from now on.
+   */
   createUnborn(entry: EntryId, kind: "file" | "folder", dirtySince?: RowTime | null): NodeRow;
-  /** The content may go to another node if its bytes can still be read then. */
+  /** True: the content may go to another node, because its bytes can still be read then. */
   mayLeaveNode(id: InodeId): boolean;
-  /** One name of the inode went, whose row is this: the nodes of the other names must hold the whole inode. */
+  /** One name of the inode went, and `row` is its node row: the nodes of the other names must hold the whole inode. */
   keepInOthers(inode: InodeId, row: NodeRow | undefined): void;
   /** Asks for a node that cannot be deleted and blocks the row's name. */
   askForUndeletable(row: NodeRow): void;
@@ -73,15 +76,15 @@ export interface NodeRows {
   isBeingDeleted(row: NodeRow): boolean;
   /** Removes a row, or keeps it as a queued deletion while its creation may still arrive. */
   drop(id: NodeRowId): void;
-  /** A folder is inside of itself, too. */
+  /** True: `folder` is below `ancestor`, or is the same. */
   isInside(folder: InodeId, ancestor: InodeId): boolean;
 }
 
 /** The attributes of an inode as programs see them, and the clock that stamps files. */
 export interface Stats {
-  /** For an answer that finds the inode by a name. */
+  /** The attributes for an answer that finds the inode by a name. */
   found(inode: Inode): Promise<Found>;
-  /** For an answer that holds nothing but attributes. Absent `lineage`: that of the inode. */
+  /** The attributes for an answer that holds nothing else. `lineage`: by default that of the inode. */
   attributed(inode: Inode, lineage?: KernelNodeId): Promise<Attributed>;
   /** The time by the clock that stamps the cache files. */
   now(): Time;
@@ -104,9 +107,9 @@ export interface Requirements {
 /** Users and groups, in the numbers and names of this machine. */
 export interface Owners {
   account(kind: AccountKind, number: number): Promise<Account>;
-  /** The owner of what the caller makes; undefined: no owner is stored. */
+  /** The owner of a node that the caller makes; undefined: no owner is stored. */
   maker(caller: Caller): Promise<Maker | undefined>;
-  /** The attributes of what `maker` makes in the folder. */
+  /** The attributes of a new node that `maker` makes in the folder. */
   madeBy(maker: Maker | undefined, folder: Inode, attributes: Attributes): Attributes;
   /** The attributes after chown(2); the same object if the account is the owner already. */
   chowned(attributes: Attributes, kind: AccountKind, account: Account): Attributes;

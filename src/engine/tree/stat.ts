@@ -19,9 +19,7 @@ interface Stamps {
   readonly runtime: Pick<Runtime, "files">;
 }
 
-/**
- * The time by the clock that stamps the cache files, so that the disk's time stamps and those in the rows are in order.
- */
+/** The time by the clock that stamps the cache files. With it, time stamps of the disk and of the rows are in order. */
 export function now(context: Stamps): Time {
   return context.runtime.files.currentTime();
 }
@@ -30,7 +28,7 @@ export function fileTimeText(context: Stamps): string {
   return formatTime(now(context));
 }
 
-/** In bytes, of what programs see: the target of a symlink, a constant for a folder. */
+/** The size that programs see, in bytes: for a symlink that of its target, for a folder a constant. */
 export function shownSize(kind: InodeKind, attributes: Attributes, size: number): number {
   if (kind === "folder") return FOLDER_SIZE;
   if (kind === "symlink") return Buffer.byteLength(attributes.target ?? "");
@@ -90,7 +88,7 @@ function linksOf(context: Rows, inode: Inode): number {
   return inode.listed === null ? 1 : 2 + inode.folders;
 }
 
-/** For an answer that holds nothing but attributes: the kernel takes over their values. */
+/** The attributes for an answer that holds nothing else. The kernel takes over their values. */
 export async function attributed(
   context: Rows & LocalFiles & Kernel & Host,
   inode: Inode,
@@ -103,17 +101,17 @@ export async function attributed(
 }
 
 /**
- * In milliseconds. A writer may write through a mapping or in passthrough, and that is not reported; so the attributes
- * are valid for a short time only.
+ * In milliseconds. While the inode has writers, its attributes are valid for a short time only: writes through a
+ * mapping or in passthrough are not reported.
  */
 function attributesValidMs(context: LocalFiles & Kernel, inode: Inode): number {
   return context.cacheFiles.writersOf(inode) > 0 ? SHORT_MS : context.fresh.validMs();
 }
 
 /**
- * For an answer that finds the inode by a name. The kernel may ignore the attributes of such an answer if it asked long
- * ago, and it leaves out entries of a list that do not fit. So only a larger size counts as told to the kernel, and the
- * told time counts as unknown.
+ * The attributes for an answer that finds the inode by a name. The kernel may ignore the attributes of such an answer
+ * if it asked long ago, and it leaves out entries of a list that do not fit. So only a larger size counts as told to
+ * the kernel, and the time that the kernel has counts as unknown.
  */
 export async function found(context: Rows & LocalFiles & Kernel & Host, inode: Inode): Promise<Found> {
   const stat = await statOf(context, inode);
