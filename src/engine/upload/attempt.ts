@@ -1,6 +1,6 @@
 /**
- * A request becomes a row, an attempt, before it is sent. Whatever happens then, it is repeated until its answer is
- * known.
+ * A request becomes a row, an attempt, before it is sent. From then on it is repeated until its answer is known, across
+ * crashes too.
  */
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -11,8 +11,8 @@ import type { Tree } from "../tree/index.ts";
 import { priorityOf, SMALL } from "./slots.ts";
 
 /**
- * Stores the request of the step as an attempt. Undefined: the step has nothing to send. Throws if the request needs
- * bytes and there is no snapshot.
+ * Stores the request of the step as an attempt. Undefined: the step has nothing to send. Throws an Error if the request
+ * needs bytes and there is no snapshot.
  */
 export function beginAttempt(context: Rows & Host, pending: Pending): Attempt<Request> | undefined {
   const { metadata, runtime } = context;
@@ -55,7 +55,7 @@ function breakCycle(context: Host, row: NodeRow, ifRevision: number): Request | 
 /**
  * Called in the transaction in which a snapshot of a file that is open for writing is stored. Stores the requests of
  * that snapshot at once. Otherwise the next byte that the program writes would make the content need another snapshot
- * first, and its requests would be just as late. Requests of an older snapshot give way.
+ * first, and the same would happen to that one. Requests of an older snapshot give way.
  */
 export function attemptAtOnce(context: Rows & LocalFiles & Uploads & Host & Tree & Sync, inode: InodeId): void {
   context.snapshotFiles.yieldToNewer(inode);

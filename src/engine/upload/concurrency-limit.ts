@@ -1,8 +1,8 @@
 /**
- * The limit of requests in flight: measured, not configured. While answers take no longer than the fastest ones do, no
- * request waits in a line at the gateway, and the limit rises by one per round of answers. When answers take longer, it
- * falls by one. It is halved when the gateway refuses for load, or does not answer. While this thread is busy, answers
- * wait for it; that extra time does not count as a line at the gateway. Pure: knows no request.
+ * The limit of requests in flight. It is measured, not configured. While answers take no longer than the fastest ones
+ * do, no request waits in a line at the gateway, and the limit rises by one per round of answers. When answers take
+ * longer, it falls by one. It is halved when the gateway refuses for load, or does not answer. While this thread is
+ * busy, answers wait for it, and that time does not count as a line at the gateway. Pure: knows no request.
  */
 import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 
@@ -10,9 +10,9 @@ export interface ConcurrencyLimit {
   /** The limit, a whole number from 1 to the maximum. */
   readonly value: number;
   /**
-   * A request was answered after `tookMs` milliseconds, at the time `at`. `wasFull`: as many requests
-   * were in flight as the limit allows, so that a higher limit would be of use. `worked`: for how long this thread was
-   * busy up to now, in milliseconds.
+   * A request was answered after `tookMs` milliseconds, at the time `at`. `wasFull`: as many requests were in flight as
+   * the limit allows, so that a higher limit would be of use. `worked`: milliseconds for which this thread was busy so
+   * far.
    */
   answered(at: ElapsedTime, tookMs: number, wasFull: boolean, worked: number): void;
   /**
@@ -22,7 +22,7 @@ export interface ConcurrencyLimit {
 }
 
 /**
- * Requests that may wait in a line at the gateway. Below the first number the limit rises, above the second it falls.
+ * The number of requests in a line at the gateway. Below the first value the limit rises, above the second it falls.
  */
 const LINE_SHORT = 4;
 const LINE_LONG = 8;
@@ -30,7 +30,7 @@ const LINE_LONG = 8;
 const MEMORY_MS = 60_000;
 /** The share of the newest answer in the average time of an answer. */
 const NEWEST = 0.1;
-/** How often it is measured how busy this thread is. */
+/** The period over which the busy share of this thread is measured. */
 const BUSY_MS = 100;
 
 export function createConcurrencyLimit(first: number, most: number): ConcurrencyLimit {
@@ -41,10 +41,7 @@ export function createConcurrencyLimit(first: number, most: number): Concurrency
   let stretchBegan: ElapsedTime | undefined;
   let average: number | undefined;
   let halvedAt: ElapsedTime | undefined;
-  /**
-   * The share of its time that this thread was busy in the last period that was measured, and where the next period
-   * begins.
-   */
+  /** The busy share of this thread in the last measured period, and the beginning of the next period. */
   let busy = 0;
   let looked: { readonly at: ElapsedTime; readonly worked: number } | undefined;
 
@@ -69,7 +66,8 @@ export function createConcurrencyLimit(first: number, most: number): Concurrency
       fastest = Math.min(fastest, tookMs);
       average = average === undefined ? tookMs : average + NEWEST * (tookMs - average);
       if (!wasFull) return;
-      // The share of their time that the requests in flight waited for other requests, and not for this thread.
+      // The share of a request's time that it waits, for other requests or for this thread. The next line takes off
+      // this thread's share.
       const waited = average <= 0 ? 0 : 1 - Math.min(1, Math.min(fastest, fastestBefore) / average);
       const line = limit * waited * (1 - busy);
       if (line < LINE_SHORT) set(limit + 1 / limit);

@@ -1,7 +1,7 @@
 /**
  * Expedites dirty rows, so that they are due at once: at a start, when a folder was created, when the token may do
- * more. A few rows at a time, however many there are. A crash forgets what was left to expedite; the next start does it
- * for all rows.
+ * more. Takes a few rows at a time, however many there are. A crash forgets the rest; the next start expedites all
+ * rows.
  */
 import type { After, EntryId, InodeId } from "../../metadata/ids.ts";
 import type { Host, Rows } from "../core/index.ts";

@@ -1,5 +1,5 @@
 /**
- * Before a row says that a snapshot exists, the file's bytes and its name must be durable. A few files are synced one
+ * The bytes and the name of a file must be durable before a row says that a snapshot exists. A few files are synced one
  * by one. Many files at about the same time are synced by one sync of their disk, which costs about as much as a sync
  * of two or three of them. Knows nothing of rows.
  */
@@ -8,12 +8,12 @@ import type { CacheFile, Host, LocalFiles } from "../core/index.ts";
 
 /** From this number of files on, they share one sync of the disk. */
 const MANY = 4;
-/** In bytes. Other files do not wait for a bigger file. */
+/** Bytes. A bigger file is synced by itself, so that other files do not wait for it. */
 const SMALL = 1024 * 1024;
 /**
- * A sync of the disk that takes longer is slow. If two in a row are slow, other programs write so much to this disk
- * that a sync of all of it takes longer than one of each file. If only one is slow, it wrote bytes that were not synced
- * before.
+ * A sync of the disk that takes longer is slow. One slow sync means little: it wrote bytes that were not synced before.
+ * Two in a row mean that other programs write so much to this disk that a sync of it takes longer than a sync of each
+ * file.
  */
 const SLOW_MS = 500;
 /** After two slow syncs in a row, files are synced one by one for this many times as long as the last one took. */
@@ -34,8 +34,9 @@ export function syncForSnapshot(context: LocalFiles & Host, cacheFile: CacheFile
 }
 
 /**
- * True: the file must be synced by itself. A program that has or had the file open may know already that bytes of it
- * were lost. Only a sync of the file itself tells us so.
+ * True: the file must be synced by itself. The kernel may have reported lost bytes of the file to a program that has or
+ * had it open. Then only a sync of the file itself tells us of the loss. While the disk is in trouble, this holds for
+ * all files.
  */
 function isAlone({ disk }: LocalFiles, { isUsed }: CacheFile): boolean {
   return isUsed || disk.trouble !== undefined;
@@ -47,8 +48,8 @@ async function syncAlone(context: LocalFiles, cacheFile: CacheFile): Promise<voi
 }
 
 /**
- * One round after the other. A file that comes during a round goes with the next one, because the sync may have begun
- * too early for it. Never rejects.
+ * Syncs the waiting files, in rounds. A file that comes during a round goes with the next one, because the sync may
+ * have begun too early for it. Never rejects.
  */
 async function syncWaiting(context: LocalFiles & Host): Promise<void> {
   const { groupSync, runtime, paths } = context;
@@ -63,7 +64,7 @@ async function syncWaiting(context: LocalFiles & Host): Promise<void> {
       done(result);
       return result;
     });
-    // Waits, so that the files that come meanwhile are many and share the next sync.
+    // Waits for the end of the round, so that many files come meanwhile and share the next sync.
     await Promise.allSettled(results);
   }
   groupSync.isRunning = false;
@@ -73,7 +74,7 @@ async function syncWaiting(context: LocalFiles & Host): Promise<void> {
     try {
       await runtime.files.syncDisk(paths.root);
     } catch (error) {
-      // The disk tells each failure once, whichever file failed. From now on each file is synced by itself.
+      // The disk reports each failure once, and does not name the file. From now on each file is synced by itself.
       groupSync.aloneUntil = "end";
       throw error;
     }
@@ -84,7 +85,7 @@ async function syncWaiting(context: LocalFiles & Host): Promise<void> {
   }
 }
 
-/** When the sync of the disk fails, a sync of each file finds out which one failed. */
+/** False: `work` failed. Then each file is synced by itself, which shows the file that failed. */
 async function succeeds(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();

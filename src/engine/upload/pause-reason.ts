@@ -1,12 +1,12 @@
-/** Why nothing at all is sent, whatever is waiting. */
+/** The reasons for which nothing at all is sent. */
 import { plus, type RowTime } from "../../lib/clocks.ts";
 import type { Host, LocalFiles, Remote } from "../core/index.ts";
 
 type Needs = Pick<LocalFiles & Remote & Host, "readOnly" | "disk" | "network" | "settings" | "runtime">;
 
 /**
- * Why nothing is sent, in words for people. `at`: the row time at which the pause ends by itself. Undefined: rows are
- * sent.
+ * The reason why nothing is sent, in words for people. `at`: the row time at which the pause ends by itself. Undefined:
+ * rows are sent.
  */
 export function pauseReason(context: Needs): { readonly why: string; readonly at?: RowTime } | undefined {
   const { network, runtime } = context;
@@ -29,8 +29,8 @@ export function openEndedPauseReason(context: Omit<Needs, "runtime">): string | 
 }
 
 /**
- * In words for people: what the gateway said when it refused the token, or that there is none, and what a person can
- * do. Undefined: no login is needed.
+ * In words for people: the gateway's refusal of the token, or the lack of a token, and the remedy. Undefined: no login
+ * is needed.
  */
 export function loginNeeded({ network, settings }: Pick<Needs, "network" | "settings">): string | undefined {
   if (network.loginNeeded === undefined) return undefined;

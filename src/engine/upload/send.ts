@@ -1,4 +1,4 @@
-/** Sends one attempt: the request as it is stored, and what its answer means, or that there is none. */
+/** Sends the stored request of one attempt. Its answer, or the lack of one, is carried over to the rows. */
 import type { Client } from "../../client/client.ts";
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { patchAttributes, sameValue } from "../../contract/attributes.ts";
@@ -22,9 +22,12 @@ import type { Sync, Verdict } from "../sync/index.ts";
 const RETRY = { firstMs: 1_000, maxMs: 5 * 60_000 };
 /** Tries to read the bytes of a snapshot. A disk may fail for a moment. */
 const UNREADABLE_TRIES = 5;
-/** While a deletion is in doubt, the node is looked up at least this often. */
+/** While a deletion is in doubt, the node is read at least this often. */
 const TOLD_MS = 10_000;
-/** If an earlier sending arrived in between this often in a row, something else is wrong. */
+/**
+ * After so many tries, an earlier sending that arrived in between does not explain the refusals any more, and the usual
+ * pauses apply.
+ */
 const OVERTAKEN = 3;
 
 const TOO_MUCH: readonly RemoteErrorCode[] = ["throttled", "silent", "server"];
@@ -32,35 +35,36 @@ const TOO_MUCH: readonly RemoteErrorCode[] = ["throttled", "silent", "server"];
 const NOTHING: ContentSource = { size: 0, async *read() {} };
 
 /**
- * tooMuch: the gateway has more to do than it can, or seems to. failed: this says nothing of how fast the gateway is.
+ * tooMuch: the gateway has, or seems to have, more work than it can do. failed: the result says nothing about the speed
+ * of the gateway.
  */
 export type Outcome = "answered" | "tooMuch" | "failed";
 
-/** Hears of the progress of an attempt. */
+/** The caller's view of an attempt's progress. */
 export interface Watcher {
   /**
-   * The attempt is durable. Resolves to true when the request may go out; to false if it is left for later, or for
-   * good.
+   * Called when the attempt is durable. Resolves to true when the request may go out; to false if it is left for later,
+   * or for good.
    */
   turn(): Promise<boolean>;
   /** Bytes of this attempt that were handed to the network so far. */
   progress(sent: number): void;
-  /** Nothing more is asked of the gateway. What the answer means is not in the rows yet. Only the first call counts. */
+  /** The gateway is not asked any more. The answer is not in the rows yet. Only the first call counts. */
   over(outcome: Outcome): void;
 }
 
-/** Never rejects: the rows hold the result afterwards. */
+/** Sends an attempt. Never rejects, unless the rows cannot be changed: the result is in the rows afterwards. */
 export async function send(
   context: Rows & LocalFiles & Remote & Uploads & Host & Sync,
   attempt: Attempt<Request>,
   signal: AbortSignal,
   watcher: Watcher,
 ): Promise<void> {
-  // If a scope was refused, this request is the trial of that scope. If it ends without an answer, it says nothing
-  // about the scope.
+  // If a scope was refused before, this request is the trial of that scope. If it ends without an answer, the trial
+  // told nothing.
   const undecided = () => context.network.undecided(scopesOf(attempt.request.do));
   try {
-    // If power loss took the attempt away, its effect would be taken for a foreign change.
+    // If power loss took the attempt away, the effect of the request would look like a foreign change.
     await context.syncRows();
     context.runtime.step("attempt: safe");
     if (!(await watcher.turn())) {
@@ -98,14 +102,14 @@ export async function send(
 }
 
 /**
- * The attempt was sent before without an answer, and a repetition might fail by the effect of the first try. Without
- * keys the gateway does not recognise it, and conditions are only checked by a read before the request.
+ * True: the attempt was sent before without an answer, and a repetition might fail by the effect of the first try. A
+ * gateway without keys does not recognise a repetition. There conditions are checked only by a read before the request.
  */
 function isUncertain({ client }: Remote, { tries }: Attempt<Request>): boolean {
   return tries > 0 && !client.features.isFull;
 }
 
-/** The client itself aborted the request, because the bytes to send could not be read. */
+/** True: the client aborted the request. If no signal told it to, it could not read the bytes to send. */
 function isUnreadable(error: unknown): boolean {
   return error instanceof RemoteError && error.code === "aborted";
 }
@@ -143,7 +147,7 @@ function failed(context: Rows & Remote & Uploads & Host & Sync, attempt: Attempt
     );
     log.info(fields, "will be sent again");
   } else {
-    // The local disk failed, or this is a mistake of ours. The rows are as before, and the attempt is tried again.
+    // The local disk failed, or our code has a mistake. The rows are as before, and the attempt is tried again.
     const message = error instanceof Error ? error.message : String(error);
     metadata.attempts.failed(attempt.id, plus(runtime.now(), retryPause(context, attempt.tries)), message);
     log.error(fields, "sending failed here");
@@ -158,8 +162,9 @@ export function retryPause({ runtime }: Pick<Host, "runtime">, tries: number): n
 }
 
 /**
- * On a plain gateway no request is repeated blindly: the gateway is read to see whether the request took effect.
- * Returns false if it has not yet; then the request is sent again unchanged, and an earlier sending may still arrive.
+ * Before a request is repeated on a plain gateway, a read shows whether the first try took effect. Returns true if the
+ * attempt is settled by that. Returns false if there is no effect yet: then the same request is sent again, and the
+ * earlier sending may still arrive.
  */
 async function resolveByReading(
   context: Rows & Remote & Uploads & Host & Sync,
@@ -172,14 +177,14 @@ async function resolveByReading(
   context.network.answered();
   const [found] = items;
   if (found === undefined || context.metadata.nodes.ofNodeId(found.id) !== undefined) return false;
-  // The node was deleted since: the list is old, and does not yet show what this request may have made.
+  // The node was deleted since. So the list is old, and does not yet show a node that this request may have made.
   const shown = context.observer.withRevision(found, "others");
   if (shown === undefined || context.observer.isStaleRead(shown)) return false;
   const node = await hashed(context, request, found, signal);
   if (request.do === "folder" ? node.kind !== "folder" : node.contentHash !== request.hash) {
     throw new RemoteError("conflict", `${request.do}: the name is taken`, { node });
   }
-  // This request made the node, or another one did with the same content. Both come to the same.
+  // This request made the node, or another request did with the same content. The result is the same.
   context.answers.acknowledge(attempt, node);
   return true;
 }
@@ -205,7 +210,8 @@ async function resolveByNode(
     if ("ifRevision" in request && (revision === undefined || revision <= request.ifRevision)) return false;
     context.metadata.transaction(() => {
       context.metadata.attempts.remove(attempt.id);
-      // The request had no effect and can have none any more. What was read is observed, and the plan decides anew.
+      // The request had no effect and can have none any more, because the node has a newer revision. The node is
+      // observed, and the plan decides anew.
       context.observer.node(node, "id");
       const row = context.metadata.nodes.get(attempt.node);
       if (row !== undefined) context.metadata.nodes.update(row.id, { due: context.runtime.now() });
@@ -221,8 +227,8 @@ async function resolveByNode(
 
 /**
  * The node that is to be deleted was not found. Either the deletion was carried out, or the node is so new that its id
- * is not found yet. The journal tells which of the two, or time does. Until then the request stays open, so that a file
- * made in its place does not become a version of a node that may be gone.
+ * is not found yet. The journal tells which of the two it is, or the settle time does. Until then the request stays
+ * open, so that a file made in the node's place does not become a version of a node that may be gone.
  */
 function notFoundToDelete(
   context: Rows & Host & Sync,
@@ -242,8 +248,9 @@ function notFoundToDelete(
 }
 
 /**
- * Without revisions no request can carry one. So the node is read just before it is moved or deleted. A change between
- * the read and the request is not noticed.
+ * A plain gateway has no revisions that a request could name as its condition. So the node is read just before it is
+ * moved or deleted. Throws RemoteError "changed" if it is not as expected. A change between the read and the request is
+ * not noticed.
  */
 async function requireUnchanged(
   context: Rows & Remote & Sync,
@@ -262,19 +269,19 @@ async function requireUnchanged(
 }
 
 /**
- * Throws RemoteError "malformed" if the answer is about another kind of node. No node changes its kind. If such an
- * answer were believed of a folder, nothing in that folder could be reached.
+ * Throws RemoteError "malformed" if the answer is about another kind of node. No node changes its kind. If a folder
+ * were taken for a file, nothing in it could be reached any more.
  */
 function requireKind({ metadata }: Rows, { node: id, request }: Attempt<Request>, { kind }: Node): void {
-  // Of a deleted node nothing is left to tell, so its kind does not matter.
+  // The kind of a deleted node does not matter.
   const row = request.do === "delete" ? undefined : metadata.nodes.get(id);
   if (row !== undefined && row.kind !== kind)
     throw new RemoteError("malformed", `${request.do}: answered of a ${kind}`);
 }
 
 /**
- * The node with the hash of its content. If the gateway does not tell the hash, it is found out, but only if the
- * content can be what was sent.
+ * The node with the hash of its content. If the gateway tells no hash and the sizes are the same, the hash is found
+ * out. With another size, the content cannot be the one that was sent.
  */
 async function hashed(context: Sync, request: Request, node: Node, signal: AbortSignal): Promise<Node> {
   if (node.kind === "folder" || node.contentHash !== null || !("size" in request)) return node;
@@ -282,7 +289,10 @@ async function hashed(context: Sync, request: Request, node: Node, signal: Abort
   return context.nodeReader.withHash(node, signal);
 }
 
-/** The refusal, with the hash of the node that is in the way, if that hash can be known. */
+/**
+ * The refusal, with the hash of the node in the way where that hash can be found out. If finding out fails, that
+ * failure.
+ */
 async function withContentHash(
   context: Sync,
   attempt: Attempt<Request>,
@@ -298,16 +308,18 @@ async function withContentHash(
   }
 }
 
+/** At once for the first times, later after the usual pause. */
 function readAgain({ tries }: Attempt<Request>): Verdict {
   return tries < OVERTAKEN ? { retry: true, afterMs: 0 } : { retry: true };
 }
 
-/** True: an earlier sending arrived between the read and the repetition. Then the node is read again. */
+/** True: an earlier sending seems to have arrived between the read and the repetition. Then the node is read again. */
 function arrivedMeanwhile(context: Remote, attempt: Attempt<Request>, error: RemoteError): boolean {
   if (!isUncertain(context, attempt) || !("nodeId" in attempt.request)) return false;
   return error.code === "changed" || (error.code === "notFound" && attempt.request.do === "delete");
 }
 
+/** True: the node is as the request would leave it. */
 function isEffectOf(request: Extract<Request, { nodeId: string }>, node: Node): boolean {
   if (request.do === "delete") return false;
   if ("hash" in request) return node.contentHash !== null && node.contentHash === request.hash;

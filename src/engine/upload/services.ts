@@ -11,7 +11,10 @@ import { snapshotAfterSync, snapshotWhenQuiet } from "./snapshot-open.ts";
 
 /** Snapshots of what programs write. */
 export interface Snapshots {
-  /** Rejects with an FsError, or with the signal's reason. `onSnapshot`: runs in the transaction of a new snapshot. */
+  /**
+   * Rejects with an FsError if the bytes cannot be had, or with the signal's reason. `onSnapshot`: runs in the
+   * transaction of a new snapshot.
+   */
   take(inode: InodeId, signal: AbortSignal, onSnapshot?: () => void): Promise<SnapshotResult>;
   /** Call it in the transaction of a new snapshot: its requests are stored at once. */
   attempt(inode: InodeId): void;
@@ -21,7 +24,7 @@ export interface Snapshots {
   afterSync(cacheFile: CacheFile): void;
 }
 
-/** Why nothing at all is sent, in words for people. Undefined: rows are sent. */
+/** The reasons for which nothing at all is sent, in words for people. Undefined: rows are sent. */
 export interface Pauses {
   /** `at`: the row time at which the pause ends by itself. */
   reason(): { readonly why: string; readonly at?: RowTime } | undefined;

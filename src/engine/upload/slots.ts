@@ -10,14 +10,14 @@ export type PriorityClass = typeof SMALL | typeof BULK;
 
 /** In bytes. Contents of this size and more are bulk. */
 export const BULK_BYTES = 1024 * 1024;
-/** This many bulk requests fill any network line. More of them would share it, and each would take longer. */
+/** So many bulk requests fill any network line. With more, each would only take longer. */
 const BULK_MOST = 8;
 
 export function priorityOf(bytes: number): PriorityClass {
   return bytes >= BULK_BYTES ? BULK : SMALL;
 }
 
-/** One request on its way to the gateway. First its attempt is made durable; it is sent when a slot is free. */
+/** One request on its way to the gateway. Its attempt is made durable first; then it is sent when a slot is free. */
 export interface Slot {
   /** Resolves to true when the request may go out; to false if the slot is stopped before that. */
   turn(): Promise<boolean>;
@@ -29,25 +29,25 @@ export interface Slot {
 
 export interface Slots {
   enter(priority: PriorityClass): Slot;
-  /** The number of requests that are out. */
+  /** The number of requests in flight. */
   readonly out: number;
   /** No more requests may be in flight. */
   readonly isFull: boolean;
   /**
-   * The number of further requests that may enter. Of small requests, twice as many as may be out are made ready ahead:
-   * their sync may take long.
+   * The number of further requests that may enter. Beside the small requests that may be in flight, twice as many are
+   * made ready ahead, because the sync of their attempts may take long.
    */
   room(priority: PriorityClass): number;
 }
 
 /**
- * `limit`: how many requests of both classes may be out at a time. Bulk never takes more than half of that, and never
- * more than eight. Each class may always have one.
+ * `limit`: the number of requests of both classes that may be in flight. Bulk never takes more than half of that, and
+ * never more than eight. Each class may always have one.
  */
 export function createSlots(limit: () => number): Slots {
   const entered: [number, number] = [0, 0];
   const out: [number, number] = [0, 0];
-  /** The requests that wait, in the order in which they came. To call one takes its slot. */
+  /** The waiting requests, in the order in which they came. A call of one takes its slot. */
   const waiting: [Set<() => void>, Set<() => void>] = [new Set(), new Set()];
   const share = (priority: PriorityClass) =>
     Math.max(1, priority === BULK ? Math.min(BULK_MOST, Math.floor(limit() / 2)) : limit());

@@ -1,8 +1,8 @@
 /**
- * While nothing can be sent (the gateway is gone, there is no login, no room, no scope), snapshots of waiting content
- * are taken all the same, once it was not changed for a while. Such a snapshot is synced and hashed: it is what the
- * program left there, even if the machine goes down hours later. The same snapshot is sent later. Files that are open
- * for writing have their own times (snapshot-times.ts).
+ * While nothing can be sent (the gateway is away, there is no login, no room, no scope), snapshots of waiting content
+ * are taken all the same, once it was not changed for a while. Such a snapshot is synced and hashed, so the program's
+ * last state survives even if the machine goes down hours later. The same snapshot is sent afterwards. Files that are
+ * open for writing have their own times (snapshot-times.ts).
  */
 import { plus } from "../../lib/clocks.ts";
 import { inStep, sleep, type Timer } from "../../lib/runtime.ts";
@@ -13,7 +13,7 @@ import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 
 const LOOK_MS = 10_000;
-/** The content was not changed for this long. If it can be sent, its snapshot is taken long before. */
+/** The content must not have changed for this long. Where it can be sent, its snapshot is taken long before. */
 const REST_MS = 30_000;
 /** Inodes looked at in one go, and snapshots taken at a time. */
 const SLICE = 100;
@@ -48,7 +48,8 @@ export function createOfflineSnapshots(
       const inodes = metadata.inodes.unclean(after, SLICE);
       for (let rows = atRest(context, inodes); rows.length > 0; rows = rows.slice(TOGETHER)) {
         await Promise.all(rows.slice(0, TOGETHER).map(snapshot));
-        // Until the rows on the disk name the snapshot, power loss makes the content count as half-written.
+        // As long as the rows on the disk do not name the snapshot, the content counts as half-written after power
+        // loss.
         await context.syncRows();
         await sleep(runtime, PAUSE_MS, over.signal);
         if (over.signal.aborted || !maySnapshot(context)) return;
@@ -69,12 +70,17 @@ export function createOfflineSnapshots(
   };
 }
 
-/** While requests are in flight, they have the disk for themselves. */
+/**
+ * False while requests are in flight: they have the disk for themselves. False also while the disk or the rows are in
+ * trouble.
+ */
 function maySnapshot({ sending, disk }: LocalFiles & Uploads): boolean {
   return sending.size === 0 && disk.trouble === undefined && disk.hasRows;
 }
 
-/** For each inode a row that is to be sent, if it was not changed for a while and all of its bytes are here. */
+/**
+ * For each inode that was not changed for a while and whose bytes are all here, one of its rows that are to be sent.
+ */
 function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): NodeRow[] {
   const { metadata, cacheFiles, runtime, readFailures } = context;
   const before = plus(runtime.now(), -REST_MS);

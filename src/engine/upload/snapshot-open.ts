@@ -1,7 +1,7 @@
 /**
  * A snapshot of a file that stays open for writing is taken when the writing pauses (snapshot-times.ts), and soon after
  * an fsync. If a write comes in between, the snapshot is tried again. Write detection runs often enough that changes of
- * passthrough writers do not wait longer.
+ * passthrough writers do not wait longer than others.
  */
 
 import { laterOf, minus, plus } from "../../lib/clocks.ts";
@@ -13,10 +13,11 @@ import { takeSnapshot } from "./snapshot.ts";
 import { nextSnapshotAt, SNAPSHOT_AGAIN_MS, WRITING_PAUSE_MS } from "./snapshot-times.ts";
 
 const FAILED_MS = 30_000;
-/** The time between two write detections of passthrough writers: no longer than the shortest pause … */
+/** The time between two write detections of passthrough writers is no longer than the shortest pause … */
 const LOOK_MS = WRITING_PAUSE_MS;
 /**
- * … unless so many files are open that write detection would take more than a thousandth of the time. Per open file.
+ * … unless so many files are open that write detection would take more than a thousandth of the time. Milliseconds per
+ * open file.
  */
 const LOOK_EACH_MS = 50;
 
@@ -29,14 +30,14 @@ export function snapshotWhenQuiet(
     snapshotIn(context, cacheFile, untilDue(context, cacheFile));
 }
 
-/** A file with a passthrough writer may be written at any moment: write detection has yet to find it out. */
+/** A file with a passthrough writer may be written at any moment, and only write detection finds out. */
 function mayBeWritten(cacheFile: CacheFile): boolean {
   return cacheFile.isContentDirty || cacheFile.hasPassthroughWriter;
 }
 
 /**
- * A program called fsync: what is durable here should soon be at the gateway, but not once for each of many fsyncs in a
- * row.
+ * A program called fsync: durable content should soon be at the gateway, but many fsyncs in a row should not each cause
+ * an upload.
  */
 export function snapshotAfterSync(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
@@ -75,8 +76,8 @@ function snapshotIn(
 }
 
 /**
- * Takes a snapshot if it is time. Returns after how many milliseconds to look again; undefined: not before another
- * change.
+ * Takes a snapshot if it is due. Returns the milliseconds until the next look; undefined: another change brings the
+ * next look.
  */
 async function look(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,

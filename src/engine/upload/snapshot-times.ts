@@ -1,22 +1,22 @@
 /**
- * The time of the next snapshot of a file that stays open for writing. What a program saves is sent after a short pause
- * in its writing. Where writing goes on soon after a snapshot, the next pause is longer, so that a file that is written
- * all day is not sent all day. Pure: times come in, and one goes out.
+ * The time of the next snapshot of a file that stays open for writing. A snapshot is taken after a short pause in the
+ * writing. If writing goes on soon after a snapshot, the next pause must be longer, so that a file that is written all
+ * day is not sent all day. Pure: times come in, and one goes out.
  */
 import { type ElapsedTime, earlierOf, laterOf, minus, plus } from "../../lib/clocks.ts";
 import type { SnapshotPacing } from "../core/index.ts";
 
 type SnapshotPace = SnapshotPacing["pace"];
 
-/** If a snapshot failed because a writer came in between, it is tried again after this. */
+/** A snapshot that failed because a writer came in between is tried again after this time. */
 export const SNAPSHOT_AGAIN_MS = 1_000;
-/** A pause in the writing: a snapshot is due after it. */
+/** A snapshot is due after a pause of this length in the writing. */
 export const WRITING_PAUSE_MS = 3_000;
 const PAUSE_MAX_MS = 60_000;
-/** If there is no such pause, a snapshot is due this long after the first write. */
+/** Without such a pause, a snapshot is due this long after the first write. */
 const AGE_MS = 15_000;
 const AGE_MAX_MS = 5 * 60_000;
-/** Both times double if writing goes on within this time after a snapshot … */
+/** Both times double each time that writing goes on within this time after a snapshot … */
 const GOES_ON_MS = 30_000;
 /** … and are as at first again after this time without a write. */
 const REST_MS = 60_000;

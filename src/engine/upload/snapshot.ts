@@ -1,7 +1,7 @@
 /**
- * Snapshots: finished states of a cache file, whole, synced and hashed. They are what is uploaded. A snapshot counts
- * only if nothing changed from before it was begun until its row is written. For a file that is open for writing,
- * nothing may change until its copy is made.
+ * Snapshots: finished states of a cache file, whole, synced and hashed. Snapshots are uploaded, cache files are not. A
+ * snapshot of a file without writers counts only if nothing changes from its beginning until its row is written. A
+ * snapshot of a file that is open for writing is a copy. It counts only if nothing changes until the copy is made.
  */
 import { EMPTY_HASH } from "../../lib/empty-hash.ts";
 import { isSameStat } from "../../lib/files.ts";
@@ -28,7 +28,7 @@ interface Making {
   readonly isOwn: boolean;
   readonly signal: AbortSignal;
   readonly onSnapshot: () => void;
-  /** Notes what is being done, to explain why it takes so long. */
+  /** Notes the present step, to explain a snapshot that takes long. */
   readonly tell: (what: SnapshotProgress["what"]) => void;
 }
 
@@ -47,7 +47,8 @@ export async function takeSnapshot(
   if (inode === undefined || inode.kind !== "file") return "clean";
   if (inode.synced === "quarantined") return "held";
   if (hasSnapshot(context, inode)) return "taken";
-  // A version of the gateway needs a snapshot only if the gateway cannot be told to copy the content from that version.
+  // Content that is a version of the gateway needs a snapshot only if the gateway cannot copy the content from that
+  // version.
   const canRefer = mayRefer(context, inode);
   if (inode.content === "clean" && canRefer) return "clean";
   const isOwn = inode.content !== "dirty" && !canRefer;
@@ -75,7 +76,7 @@ function hasSnapshot(context: Rows, inode: Inode): boolean {
   return context.metadata.snapshots.newestOf(inode.id)?.changes === inode.changes;
 }
 
-/** No program can write to the file: the cache file itself is the snapshot. */
+/** No program has the file open for writing, so the cache file itself becomes the snapshot. */
 async function snapshotInPlace(
   context: Rows & LocalFiles & Host & Tree & Sync,
   cacheFile: CacheFile,
@@ -95,7 +96,7 @@ async function snapshotInPlace(
   return commitSnapshot(context, before.inode, snapshot, { cacheFile, writes: before.writes }, onSnapshot);
 }
 
-/** The time of the next snapshot depends on how long this one took, and on whether it succeeded. */
+/** Runs `take`, and notes its duration and its success, on which the time of the next snapshot depends. */
 async function paced(
   { runtime }: Host,
   cacheFile: CacheFile,
@@ -117,8 +118,8 @@ async function paced(
 }
 
 /**
- * A program has the file open for writing. A copy counts only if nothing changed while it was made. What is written
- * after that is another change.
+ * A program has the file open for writing, so a copy becomes the snapshot. It counts only if nothing changed while it
+ * was made. Later writes are another change. Rejects with ENOSPC while the disk is in trouble.
  */
 async function snapshotCopy(
   context: Rows & LocalFiles & Host & Tree & Sync,
@@ -127,14 +128,14 @@ async function snapshotCopy(
 ): Promise<SnapshotResult> {
   const { isOwn, signal, onSnapshot, tell } = making;
   const { runtime, paths, metadata, lastSnapshots, disk } = context;
-  // The rest of a full disk is for the rows.
+  // The last room of a full disk is for the rows.
   if (disk.trouble !== undefined) throw new FsError("ENOSPC", `no copy of an open file can be made: ${disk.reason}`);
   const id = metadata.snapshots.reserveId();
   const path = paths.snapshot(id);
   await paths.prepareFolderOf(path);
   await runtime.files.remove(path);
   tell("copied");
-  // This makes the next sync short: nothing may be written during that one.
+  // This sync makes the next one short. Nothing may be written during the next one.
   await cacheFile.sync();
   await cacheFile.syncName();
   await cacheFile.persistStat();
@@ -161,7 +162,7 @@ async function snapshotCopy(
   }
 }
 
-/** Undefined: something is being written, or the cache file is not the inode's content any more. */
+/** Undefined: a write is under way, or the cache file is not the inode's content any more. */
 function begin(context: Rows, cacheFile: CacheFile): { inode: Inode; writes: number } | undefined {
   const writes = cacheFile.beginSnapshot();
   const inode = context.metadata.inodes.get(cacheFile.inode);
@@ -180,7 +181,10 @@ interface NewSnapshot {
   readonly isOwn: boolean;
 }
 
-/** One transaction. The snapshot counts if it is of the newest content, or is a copy of what was the newest content. */
+/**
+ * Stores the snapshot in one transaction. It counts if it is of the newest content, or a copy of content that was the
+ * newest when it was copied.
+ */
 async function commitSnapshot(
   context: Rows & LocalFiles & Host & Tree & Sync,
   before: Inode,
@@ -215,7 +219,8 @@ function commitSnapshotNow(
   if (snapshot.isOwn ? isAtAllNodes(context, inode.id, snapshot.hash) : inode.content === "clean") return "clean";
   if (open === undefined && cacheFiles.has(inode.lineage)) return "busy";
   const isOlder = open !== undefined && open.cacheFile.writes !== open.writes;
-  // The snapshot would be the cache file itself. A writer that was admitted since may write to the bytes to be sent.
+  // This snapshot would be the cache file itself, and a writer that was admitted since may write to the bytes to be
+  // sent.
   if (open !== undefined && snapshot.lineage !== null && (isOlder || open.cacheFile.writers > 0)) return "busy";
   for (const old of metadata.snapshots.unusedOf(inode.id)) context.snapshotFiles.remove(old);
   const { hash, size } = snapshot;
@@ -223,10 +228,10 @@ function commitSnapshotNow(
   const agreed = snapshot.isOwn ? undefined : agreement(context, inode, hash, detached);
   // Passthrough writers may be writing again already, and that is not reported.
   const staysAsItIs = open?.cacheFile.hasPassthroughWriter !== true && !isOlder;
-  // If the transaction is rolled back, the next change only marks the row dirty once more, which does no harm.
+  // If the transaction is rolled back, the next change marks the row dirty once more. That does no harm.
   if (open !== undefined) open.cacheFile.setContentClean(staysAsItIs);
   if (agreed !== undefined) {
-    // A writer that has not written since keeps the content "open". After a crash that mark makes us check the file.
+    // With a writer that has not written since, the content is "open". That mark has the file checked after a crash.
     const content = (open?.cacheFile.writers ?? 0) > 0 ? "open" : "clean";
     metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
     if (open !== undefined) metadata.cacheFiles.update(inode.lineage, { ...agreed, originHash: hash });
@@ -254,17 +259,17 @@ function commitSnapshotNow(
 }
 
 /**
- * True: every node that was to get this content as its own has it by now. Another mount did the same, so the snapshot
- * is not needed.
+ * True: every node that was to get this content as its own has it by now, for example from another mount. So the
+ * snapshot is not needed.
  */
 function isAtAllNodes(context: Tree, inode: InodeId, hash: string): boolean {
   return context.nodeRows.ofInode(inode).every(({ base }) => base?.hash === hash);
 }
 
 /**
- * The version with exactly these bytes that is the base of the inode's node, or of the node that the content grew from.
- * Of a detached file: the version that it was. A node whose deletion is under way does not count: nothing may begin to
- * need it.
+ * The version of the gateway that has exactly these bytes: the base of a node of the inode, or of the node that the
+ * content grew from. For a detached file, also the version that it grew from. Undefined: there is none. A node whose
+ * deletion is under way does not count, because no content may begin to need it.
  */
 function agreement(
   context: Rows & Tree,
@@ -293,7 +298,7 @@ function agreement(
 /** Snapshots whose bytes are kept in memory, at most. The oldest go first. */
 const KEPT = 256;
 
-/** By the id of the snapshot. The bytes must not be changed. */
+/** Keeps the bytes, by the id of the snapshot. They must not be changed. */
 export function cacheSnapshotBytes(
   { snapshotBytes }: Pick<LocalFiles, "snapshotBytes">,
   snapshot: SnapshotId,

@@ -1,10 +1,10 @@
 /**
  * The write-back loop. It takes the rows that are due, the longest due first, lets them advance, takes the snapshots
- * that they need, and sends what is left to send, as many requests at a time as the gateway takes well. Snapshots (the
- * disk) go some way ahead of requests (the network), so that neither waits for the other. The queue is the table;
- * memory holds only what is in flight or next. A crash at any point loses at most the knowledge of an answer, and the
- * attempt row repeats the request. No turn of the loop is long, however much waits. How much is begun while programs
- * are busy is decided by core/foreground-throttle.ts.
+ * that they need, and sends their requests, as many at a time as the concurrency limit allows. Snapshots (the disk) go
+ * some way ahead of requests (the network), so that neither waits for the other. The queue is the table; memory holds
+ * only what is in flight or next. A crash at any point loses at most the knowledge of an answer, and the attempt row
+ * repeats the request. No turn of the loop is long, however many rows wait. While programs are busy,
+ * core/foreground-throttle.ts limits the rows that are begun.
  */
 import { setMaxListeners } from "node:events";
 import { type ElapsedTime, earlierOf, earliestOf, laterOf, minus, plus, type RowTime } from "../../lib/clocks.ts";
@@ -44,7 +44,7 @@ const LOOKED_AT = 32;
 const ARRIVALS = 20;
 /** Requests in flight get this time to finish when the mount ends. */
 const GRACE_MS = 2_000;
-/** Snapshots, under way or waiting for a slot, that each priority class has at most. */
+/** The most rows of each priority class with a snapshot under way, or ready and waiting for a slot. */
 const AHEAD: Readonly<Record<PriorityClass, number>> = { [SMALL]: 128, [BULK]: 4 };
 
 export interface InFlight {
@@ -54,11 +54,11 @@ export interface InFlight {
 }
 
 export interface WriteBack {
-  /** Begins the loop. Rows that were waiting when the last mount ended are looked at at once. */
+  /** Begins the loop. Rows that were waiting when the last mount ended are due at once. */
   start(): void;
   /**
-   * Nothing new is sent. Requests in flight may finish for a moment, then they are aborted. Resolves when all have
-   * ended.
+   * From now on no request goes out. Requests in flight have two seconds to finish, then they are aborted. Resolves
+   * when all have ended.
    */
   stop(): Promise<void>;
   /** The attempts in flight. */
@@ -67,9 +67,10 @@ export interface WriteBack {
   readonly bytesSent: number;
 }
 
-/** Begins something, once the transaction that led to it is committed. */
+/** Begins work, once the transaction that led to it is committed. */
 type Start = () => void;
 
+/** The next work on a row. "send": a request, for which there is no slot yet. */
 type Next = { readonly snapshotOf: NodeRow } | { readonly attempt: Attempt<Request> } | "send";
 
 export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync): WriteBack {
@@ -88,15 +89,16 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   let isStopping = false;
   let bytesSent = 0;
   let timer: Timer | undefined;
-  /** When the timer of the next look is over. Undefined: there is none. */
+  /** The time for which the next look is set. Undefined: none is. */
   let nextLook: RowTime | undefined;
   /** The time of the next complete look. A look before that only gives the foreground throttle its next turn. */
   let wholeLook: RowTime | undefined;
   let lookedAt: ElapsedTime | undefined;
+  /** The time since which requests may be sent. Undefined: they may not. */
   let sendableSince: RowTime | undefined;
   /** The arrival that was tried last. Undefined: the first one is next. */
   let arrivalsTurn: string | undefined;
-  /** Rows that may be begun now. */
+  /** The number of rows that may be begun in this turn. */
   let room = Number.POSITIVE_INFINITY;
   const unsubscribe: (() => void)[] = [];
   const offlineSnapshots = createOfflineSnapshots(context, async (row) => {
@@ -160,8 +162,8 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   const canSend = () => pauseReason(context) === undefined;
 
   /**
-   * The disk is in trouble, or unsent content fills more than half of its limit. A program that makes more would
-   * soon be refused, so programs have no right of way.
+   * True: the disk is in trouble, or unsent content fills more than half of its limit. Programs that make more would
+   * soon be refused, so they have no right of way.
    */
   function isUrgent(): boolean {
     const { disk, unsent } = context;
@@ -170,8 +172,8 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   }
 
   /**
-   * One transaction, which includes the changes that wait for a group commit. What it decided is begun once it is
-   * committed.
+   * Decides in one transaction, which includes the changes that wait for a group commit. The decided work begins once
+   * it is committed.
    */
   function feed(): void {
     const isIdle = busy.size + ready[SMALL].size + ready[BULK].size === 0;
@@ -225,7 +227,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     const due = (first === undefined ? undefined : metadata.nodes.get(first)?.due) ?? now;
     // A row that waited for the gateway is not late.
     const taken = took(looked.length, minus(now, laterOf(due, sendableSince ?? now)));
-    // The other rows have their turn after this one, so that other users of this thread come in between.
+    // The other rows have their turn later, so that other work of this thread comes in between.
     if (rows.length >= LOOKED_AT && room > 0) lookSoon();
     return { ids: [...sent, ...looked], taken };
   }
@@ -277,7 +279,10 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     return undefined;
   }
 
-  /** A mistake of ours. One row must not keep the others from being sent. */
+  /**
+   * Tries the row again later. The error is a mistake in our code, and one row must not keep the others from being
+   * sent.
+   */
   function putOff(node: NodeRowId, error: unknown): void {
     context.log.error({ err: error, node }, "write-back of a node failed, it is tried again");
     const later = plus(runtime.now(), retryPause(context, 4));
@@ -324,8 +329,8 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   }
 
   /**
-   * The work that is left on the row after this moment. A request is stored as an attempt already; "send" means that
-   * there is no slot for it. Undefined: nothing, or not now.
+   * Advances the row, and returns the work that is left on it. A request is stored as an attempt already, unless there
+   * is no slot for it ("send"). Undefined: nothing, or not now.
    */
   function nextOf(id: NodeRowId, hasRoom: boolean): Next | undefined {
     const pending = context.planner.advance(id);
@@ -379,7 +384,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
           const isTurn = await place.turn();
           since = runtime.elapsed();
           wasFull = slots.isFull;
-          // If it is not sent now: the request has not gone out, and its row is looked at again.
+          // If this is false, the request has not gone out, and its row is looked at again.
           return isTurn && !isStopping && canSend();
         },
         progress(sent) {
@@ -389,7 +394,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
         over(outcome) {
           const now = runtime.elapsed();
           if (outcome === "tooMuch") limit.tooMuch(since, now);
-          // The duration of a bulk request tells its size, and nothing about the gateway.
+          // The duration of a bulk request depends on its size, and tells nothing about the gateway.
           else if (outcome === "answered" && attempt.bulk === SMALL)
             limit.answered(now, minus(now, since), wasFull, runtime.worked());
           // The slot is free already, so that other requests can go out while this answer is stored.
@@ -408,9 +413,9 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     const now = runtime.now();
     const pauseMs = network.pauseMs("changes");
     const isLimited = Number.isFinite(room);
-    // While rows are in work and no row was left out: what is due now is in work, waits for a slot, or has a time of
-    // its own. Each row in work causes another look when it ends, so only later times count. If the throttle or a pause
-    // left rows out, all times count.
+    // If rows are in work and no row was left out, every row that is due now is in work, waits for a slot, or has a
+    // time of its own. Each row in work causes another look when it ends, so only later times count. If the throttle or
+    // a pause left rows out, all times count.
     const isAny = busy.size === 0 || isLimited || pauseMs > 0;
     const first = earliestOf([
       isAny ? metadata.attempts.nextDue() : metadata.attempts.nextAt(now),
@@ -434,7 +439,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
         }),
       );
       offlineSnapshots.start();
-      // Rows that were waiting when the last mount ended are looked at at once.
+      // Rows that were waiting when the last mount ended are due at once.
       expedite.begin();
       lookSoon();
     },
@@ -444,7 +449,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
       for (const end of unsubscribe) end();
       timer?.cancel();
       const allDone = async () => void (await Promise.all(busy.values()));
-      // A request without a key that is aborted may arrive after the next mount has asked about it.
+      // An aborted request without a key may arrive after the next mount has asked for its effect.
       await Promise.race([allDone(), sleep(runtime, GRACE_MS)]);
       stopped.abort();
       for (const abort of context.sending.values()) abort();
