@@ -1,8 +1,7 @@
 /**
- * A file system with a history folder at its root: found by name, never listed, read only. The kernel node ids of the
- * folder are numbers of their own (metadata/past-nodes.ts), and an open file or folder has the number of its place as
- * its handle, so that a daemon that takes the mount over answers for both. Everything else goes on to the file system
- * behind.
+ * A file system with a history folder at its root. The folder is found by name, never listed, and read-only. Its places
+ * have kernel node ids of their own (metadata/past-nodes.ts), and the handle of an open file or folder is that number.
+ * So a daemon that takes the mount over can answer for both. All other calls go on to the file system behind.
  */
 import { parseTime, type Time } from "../../lib/time.ts";
 import { inodeOfPastNode, isPastNode } from "../../metadata/past-nodes.ts";
@@ -30,10 +29,10 @@ import { isFolder, type Place, parsePlace } from "./place.ts";
 import { createPlaces } from "./places.ts";
 
 const ROOT = kernelNodeId(1);
-/** A node of the workspace that has the first name keeps it. */
+/** The second name is used if the root has a node with the first one. */
 export const HISTORY_FOLDER = ".wsfs";
 const NAMES = [HISTORY_FOLDER, ".wsfs-history"];
-/** Validity of answers of long ago, which do not change. Answers that may change have the short one. */
+/** Validity of answers about a settled past, in milliseconds. Answers that may change have SHORT_MS. */
 const THEN_MS = 60_000;
 
 const README = `Everything that was here before, read only.
@@ -42,14 +41,14 @@ versions/PATH/  every version of a file, as files; numbers that are missing were
 at/TIME/        the tree as it was: at/10m, at/yesterday, "at/2026-11-27 10.22"
 deleted/        what was deleted and can come back, by the folder it was in
 nodes/ID        a file or folder by its id
-status.json     what the mount itself knows of wsfs status --json
+status.json     the mount's own part of wsfs status --json
 `;
 const NO_HISTORY =
   "The gateway of this mount keeps no history that can be read: versions/, at/ and deleted/ say EOPNOTSUPP.\n";
 
 type Needs = Rows & LocalFiles & Remote & Host;
 
-/** The name by which the history folder is found; undefined: the workspace has nodes of all its names. */
+/** The name by which the history folder is found; undefined: the root has nodes with both names. */
 export function historyFolderName({ metadata }: Pick<Rows, "metadata">): string | undefined {
   const root = metadata.inodes.ofKernelNodeId(ROOT);
   return NAMES.find((name) => root !== undefined && metadata.entries.find(root.id, name) === undefined);
@@ -70,9 +69,9 @@ export function withHistory(
   const contents = createPastContents(context);
   const pastRoot = at === undefined ? undefined : places.root(at);
   const isPast = (id: number) => isPastNode(id) || (id === ROOT && pastRoot !== undefined);
-  /** The lookup counts that this daemon gave the kernel, by place. Those of an earlier daemon are not known. */
+  /** Lookup counts by place, of answers of this daemon. Those of an earlier daemon are not known. */
   const lookups = new Map<KernelNodeId, number>();
-  /** Texts and lists that are open, and by how many. */
+  /** Texts and lists that are open, each with its number of opens. */
   const texts = new Map<HandleId, { opens: number; bytes: Uint8Array }>();
   const listings = new Map<HandleId, Listing>();
 
@@ -84,14 +83,17 @@ export function withHistory(
     if (id === ROOT && pastRoot !== undefined) return pastRoot;
     const json = past.placeOf(kernelNodeId(id));
     const place = json === undefined ? undefined : parsePlace(json);
-    // The kernel looks the name up again.
-    if (place === undefined) throw new FsError("ESTALE", "a place of the past that is known no more");
+    // After ESTALE the kernel looks the name up again.
+    if (place === undefined) throw new FsError("ESTALE", "this place of the past is not known any more");
     return place;
   }
 
-  /** The past is shown to the owner of the mount alone: the modes of then were for the users of then. */
+  /**
+   * Throws EACCES for all callers but root and the owner of the mount: the modes of the past were meant for the users
+   * of that time.
+   */
   function requireOwner({ uid }: Caller): void {
-    if (uid !== 0 && uid !== settings.owner.uid) throw new FsError("EACCES", "the history folder is its owner's");
+    if (uid !== 0 && uid !== settings.owner.uid) throw new FsError("EACCES", "only the owner of the mount may read the history folder");
   }
 
   function textOf(text: "readme" | "status"): Uint8Array {
@@ -130,11 +132,11 @@ export function withHistory(
   }
 
   function attributed(id: KernelNodeId, place: Place): Attributed {
-    // A place says all that its attributes are made of: where they are others, it is another one.
+    // The attributes follow from the place alone. Other attributes mean another place.
     return { stat: statOf(id, place), validMs: place.is === "text" ? 0 : THEN_MS };
   }
 
-  /** `entryValidMs`: how long the name stands for the place. */
+  /** `entryValidMs`: how long the kernel may keep the name, in milliseconds. */
   function found(place: Place, entryValidMs: number): Found {
     const lineage = idOf(place);
     lookups.set(lineage, (lookups.get(lineage) ?? 0) + 1);
@@ -144,7 +146,7 @@ export function withHistory(
   function entryValidMs(parent: Place, { is }: Place): number {
     const isThen =
       parent.is === "versions" ||
-      // "10m" is another moment soon, a moment itself never.
+      // "10m" means another moment soon. A moment spelt out means the same for ever.
       (parent.is === "moments" && is === "folder") ||
       (parent.is === "folder" && parent.view.show === "at" && isSettled(parent.view.at, client));
     return isThen ? THEN_MS : SHORT_MS;
@@ -166,7 +168,7 @@ export function withHistory(
 
   function forget(id: KernelNodeId, count: number): void {
     const known = lookups.get(id);
-    // A place that an earlier daemon told of stays until the mount ends: its count is not known.
+    // The count of a place that an earlier daemon answered is not known. It stays until the mount ends.
     if (known === undefined) return;
     if (known > count) return void lookups.set(id, known - count);
     lookups.delete(id);
@@ -193,7 +195,7 @@ export function withHistory(
     if (place.is === "content") return contents.read(place, offset, size, caller.signal);
     if (place.is !== "text") throw new FsError("EISDIR", "a folder of the past");
     const open = texts.get(handle);
-    // Programs that have it open share the handle: a read from the beginning shows it as it is now.
+    // All programs that have the text open share the handle. A read from the beginning shows the present text.
     const bytes = (offset === 0 ? undefined : open?.bytes) ?? textOf(place.text);
     if (open !== undefined) open.bytes = bytes;
     return bytes.subarray(offset, offset + size);
@@ -223,9 +225,9 @@ export function withHistory(
     withAttributes: boolean,
   ): Promise<FolderEntry[]> {
     const id = kernelNodeId(handle);
-    // After a takeover it is listed anew: the order is that of the names.
+    // After a takeover the folder is listed anew. The cookies still fit, because the order is that of the names.
     const open = listings.get(handle);
-    // Programs that have it open share the handle: a list from the beginning shows it as it is now.
+    // All programs that have the folder open share the handle. A list from the beginning shows the present state.
     const isAgain = cookie === 0 && open?.isBegun === true;
     const entries = (isAgain ? undefined : open?.entries) ?? listing(handle, caller.signal);
     if (open !== undefined) Object.assign(open, { entries, isBegun: true });
@@ -234,7 +236,7 @@ export function withHistory(
     const dots = DOTS.map((name, index) => ({ name, inode, kind: "folder" as const, cookie: index + 1 }));
     const from = Math.max(0, cookie - dots.length);
     const listed = all.slice(from, Math.max(0, cookie + limit - dots.length));
-    // Each place that the kernel is told of becomes a row, so one transaction serves all of them.
+    // Each place that the kernel hears of becomes a row. One transaction writes all of them.
     const folder = placeOf(id);
     const told = withAttributes
       ? metadata.transaction(() => listed.map(([, place]) => found(place, entryValidMs(folder, place))))
@@ -251,7 +253,7 @@ export function withHistory(
   }
 
   const refuse = () => Promise.reject(readOnly());
-  /** A change at the root that names the history folder, or anything in it. */
+  /** True: a change of this name would change the history folder, or anything in it. */
   const names = (parent: KernelNodeId, name: string) =>
     isPast(parent) || (parent === ROOT && historyFolderName(context) === name);
 
@@ -337,7 +339,7 @@ export function withHistory(
 interface Listing {
   opens: number;
   entries: Promise<readonly [string, Place][]>;
-  /** A program has read its beginning. */
+  /** A program has read the beginning of the list. */
   isBegun: boolean;
 }
 

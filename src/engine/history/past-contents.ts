@@ -1,7 +1,8 @@
 /**
- * Bytes of earlier versions. A small content is fetched whole, checked, and kept as a file in the state dir; of a large
- * one only the parts that are read are fetched, and kept in memory. A version never changes, so nothing here is ever
- * old. The kept files give way to everything else: they have a small share of the cache, and go when the disk is tight.
+ * Bytes of earlier versions. A small content is fetched whole, checked, and kept as a file in the state dir. Of a large
+ * content, only the parts that are read are fetched, and they are kept in memory. A version never changes, so nothing
+ * here is ever out of date. The kept files have a small share of the cache, and all of them are removed when the disk
+ * has little room.
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
@@ -12,19 +13,21 @@ import type { Host, LocalFiles, Remote } from "../core/index.ts";
 import type { Content } from "./place.ts";
 import { createSharedAnswers } from "./shared-answer.ts";
 
+/** Bytes. Contents up to this size are fetched whole. */
 const WHOLE_MAX = 8 * 1024 * 1024;
+/** Bytes. The parts of larger contents. */
 const WINDOW = 1024 * 1024;
-/** In memory, of all contents together. */
+/** Bytes in memory, of all contents together. */
 const WINDOWS_BYTES = 32 * WINDOW;
-/** Of the mount's cache. */
+/** The share of the mount's cache that the kept files may take. */
 const SHARE = 1 / 8;
 
 type Needs = LocalFiles & Remote & Host;
 
 export interface PastContents {
   /**
-   * Fewer bytes only at the end. Rejects with EIO when they cannot be had, ENODATA when the gateway has given them up, EINTR
-   * when interrupted.
+   * Returns `size` bytes from `offset` on, and fewer only at the end. Rejects with ENODATA when the gateway has given
+   * the version up (410), EINTR when `signal` aborts, else as toFsError says (EIO when the gateway cannot be reached).
    */
   read(content: Content, offset: number, size: number, signal: AbortSignal): Promise<Uint8Array>;
 }
@@ -37,13 +40,16 @@ export function createPastContents(context: Needs): PastContents {
     sizeCalculation: (bytes) => bytes.length + 1,
   });
   const answers = createSharedAnswers();
-  /** Sizes of the kept files by name, the one that was not read for longest first; undefined: not looked at yet. */
+  /** Sizes of the kept files by name, the longest unread first. Undefined: the folder was not looked at yet. */
   let kept: Promise<Map<string, number>> | undefined;
 
   const nameOf = ({ node, version }: Content) => createHash("sha256").update(`${node}\n${version}`).digest("hex");
   const pathOf = (name: string) => join(paths.past, name);
 
-  /** A kept file is checked whenever it is read: it was not synced, and power loss may have left other bytes. */
+  /**
+   * Every read checks the hash: kept files are not synced, and power loss may have left other bytes. Undefined: there
+   * is no such file, or it is not whole.
+   */
   async function readKept(name: string, { size, hash }: Content): Promise<Uint8Array | undefined> {
     const known = await keptFiles();
     if (known.get(name) !== size) return undefined;
@@ -65,7 +71,7 @@ export function createPastContents(context: Needs): PastContents {
     return undefined;
   }
 
-  /** A reader need not know that it cannot be kept. */
+  /** A failure is only logged: the reader has its bytes. */
   async function keep(name: string, bytes: Uint8Array): Promise<void> {
     try {
       const known = await keptFiles();
@@ -122,7 +128,7 @@ export function createPastContents(context: Needs): PastContents {
     const part = isWhole
       ? { start: 0, end: content.size }
       : { start: index * WINDOW, end: Math.min(content.size, (index + 1) * WINDOW) };
-    // Not by the signal of one program: others may wait for the same.
+    // The signal of one program must not end the fetch: others may wait for the same.
     const { signal } = new AbortController();
     const bytes = onDisk ?? (await context.cacheFiles.fetchVersion(content, part, signal).catch(rejectThinned));
     windows.set(key, bytes);

@@ -1,8 +1,7 @@
 /**
- * Lists of the past, as the gateway tells them. A list of a moment that lies further back than any gateway is late does
- * not change; every other one is asked for again after a second, a long one later. What was read is kept: in memory for the
- * next name that is looked up, and in the rows for when the gateway is away. Of a list too long for memory single names
- * are asked for.
+ * Lists of the past, as the gateway tells them. A list of a settled moment does not change. Every other list is read
+ * again after a second, a long one later. Lists are kept in memory for the next name that is looked up, and in the rows
+ * for times at which the gateway is away. Where a list is too long for memory, the gateway is asked for single names.
  */
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
@@ -18,20 +17,20 @@ import { limitList, OFFLINE_PATIENCE_MS } from "../host/index.ts";
 import { createSharedAnswers } from "./shared-answer.ts";
 
 const PAGE = 1000;
-/** A list that may change stands for at least so long. */
+/** A list that may change counts as new for at least so long. */
 const FRESH_MS = 1_000;
 /**
- * It stands for so many times as long as reading it took. A program that looks up every name of a long list would
- * otherwise wait for the list most of the time.
+ * A list counts as new for so many times as long as reading it took. Otherwise a program that looks up every name of a
+ * long list would wait for that list most of the time.
  */
 const FRESH_READS = 4;
 /** Items of all lists in memory. */
 const ITEMS_MAX = 300_000;
-/** A longer list is not kept in memory where single names can be asked for. */
+/** Items. A longer list is not kept in memory if the gateway can be asked for single names. */
 const IN_MEMORY_MAX = ITEMS_MAX / 2;
-/** Lists that are known to be so long. */
+/** So many such long lists are remembered. */
 const LONG_LISTS_MAX = 1_000;
-/** A larger list is not kept in the rows: it is asked for again where there is a gateway. */
+/** Items. A longer list is not kept in the rows, so it cannot be shown while the gateway is away. */
 const KEPT_ITEMS_MAX = 10_000;
 const KEPT_LISTS_MAX = 1_000;
 
@@ -39,34 +38,38 @@ type Needs = Rows & Remote & Host;
 
 interface Read<Item> {
   readonly items: readonly Item[];
-  /** Row time until which it is as good as a new one. */
+  /** Row time until which the list counts as new. */
   readonly until: RowTime;
 }
 
 interface List<Item> {
   readonly key: string;
   readonly schema: z.ZodType<Item>;
+  /** Milliseconds for which the list counts as new, at least. */
   readonly standsMs: number;
   /** The gateway can be asked for the items of one name. */
   readonly hasNames: boolean;
   read(signal: AbortSignal): Promise<Item[]>;
 }
 
-/** Selects the children of a folder: those of now, of a moment, or those that were deleted from it. */
+/**
+ * Selects children of a folder: the present ones, those of the moment `at` (ISO 8601, UTC), or those that were deleted
+ * from it.
+ */
 export type Which = { readonly at?: string; readonly deleted?: true };
 
 export interface PastLists {
   /**
-   * By name. With `name` the nodes of that name are enough; the others are left out only where the list is too long to be
-   * kept. While a list is kept, the answer is the same array. Rejects with ENOENT when there is no such folder, EIO when
-   * the gateway is away and the list not known.
+   * The children, sorted by name. With `name`, nodes of other names may be left out, which is done where the list is
+   * too long to be kept. While a list is kept, the answer is the same array. Rejects with ENOENT when there is no such
+   * folder, EIO when the gateway is away and the list is not kept, EINTR when `signal` aborts, else as toFsError says.
    */
   children(folder: string, which: Which, signal: AbortSignal, name?: string): Promise<readonly ListedNode[]>;
-  /** Oldest first. The same array and the same errors. */
+  /** The versions of a node, oldest first. The same array and the same errors. */
   versions(node: string, signal: AbortSignal): Promise<readonly Version[]>;
 }
 
-/** A moment is settled once it lies further back than any gateway lags: then all of it is known. */
+/** True: the moment lies further back than any gateway lags, so everything about it is known and does not change. */
 export function isSettled(at: string, { gatewayTime }: Pick<Client, "gatewayTime">): boolean {
   return Date.parse(at) < gatewayTime() - SETTLE_MS;
 }
@@ -104,7 +107,7 @@ export function createPastLists(context: Needs): PastLists {
     }
   }
 
-  /** A failure that passes by itself is asked again a few times. */
+  /** Asks again, a few times, after a failure that passes by itself. */
   async function askAgain<Item>(read: (signal: AbortSignal) => Promise<Item[]>): Promise<Item[]> {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -140,7 +143,8 @@ export function createPastLists(context: Needs): PastLists {
       if (name !== undefined && longLists.has(key)) {
         return answers.get(JSON.stringify([key, name]), () => askAgain(read({ name })), signal);
       }
-      // Not forever: a gateway without a Date in its answers leaves only the clock of this machine, which may be wrong.
+      // A settled list counts as new for the settle time, not for ever. If the gateway's answers have no Date, the
+      // clock of this machine decides what is settled, and that clock may be wrong.
       const standsMs = which.at !== undefined && isSettled(which.at, client) ? SETTLE_MS : FRESH_MS;
       return get({ key, schema: listedNode, standsMs, hasNames: true, read: read({}) }, signal);
     },
@@ -157,7 +161,7 @@ export function createPastLists(context: Needs): PastLists {
   };
 }
 
-/** A list that is longer than all lists in memory together may be is kept there alone. */
+/** The size is limited, so that a list longer than the whole memory is kept too, as the only one. */
 function sizeOf({ items }: Read<unknown>): number {
   return Math.min(items.length + 1, ITEMS_MAX);
 }

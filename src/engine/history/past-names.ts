@@ -1,15 +1,21 @@
-/** Names of versions and deleted files. They sort by time, keep the extension, and name the moment and the author. */
+/**
+ * Names of versions and deleted nodes. They keep the extension, and name the moment and the author. Names of versions
+ * sort by number.
+ */
 import type { Author, Version } from "../../contract/resources.ts";
 
-/** `0003 2026-11-27 10.22.31 ada.txt`, in the zone of this machine. `last`: the largest number of the list, so that all sort. */
+/**
+ * `0003 2026-11-27 10.22.31 ada.txt`, in the time zone of this machine. `last`: the largest number of the list, which
+ * decides how many digits all of them have.
+ */
 export function versionName({ number, createdAt, by }: Version, name: string, last: number): string {
   const digits = Math.max(4, String(last).length);
   return `${String(number).padStart(digits, "0")} ${stampOf(createdAt, by)}${extensionOf(name)}`;
 }
 
 /**
- * `report (2026-11-27 10.22.31 ada).txt`; if that is taken, `report (2026-11-27 10.22.31 ada) 2.txt`. `taken` learns the
- * name.
+ * `report (2026-11-27 10.22.31 ada).txt`; if that is taken, `report (2026-11-27 10.22.31 ada) 2.txt`. Adds the name to
+ * `taken`.
  */
 export function deletedName(
   name: string,
@@ -26,7 +32,7 @@ export function deletedName(
   return free;
 }
 
-/** The name that a deleted node had, of what `deletedName` made of it. */
+/** The reverse of `deletedName`: the name that the deleted node had. Any other name is returned as it is. */
 export function nameBeforeDeletion(shown: string): string {
   const [, stem, extension = ""] = DELETED.exec(shown) ?? [];
   return stem === undefined ? shown : `${stem}${extension}`;
@@ -39,7 +45,8 @@ function stampOf(moment: string, by: Author | null | undefined): string {
   const two = (number: number) => String(number).padStart(2, "0");
   const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
   const time = `${two(at.getHours())}.${two(at.getMinutes())}.${two(at.getSeconds())}`;
-  // Names are of one folder: no slash, and no control character that a terminal would take for a command.
+  // The account's name becomes a part of a file name. So a slash is replaced, and so is a control character, which a
+  // terminal may take for a command.
   const account = (by?.account ?? "").replaceAll(/[/\p{Cc}]/gu, "_").slice(0, 40);
   return account === "" ? `${date} ${time}` : `${date} ${time} ${account}`;
 }

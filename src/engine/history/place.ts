@@ -1,15 +1,15 @@
 /**
- * The places of the history folder. A place says everything that its attributes and its content are found by, so that
- * any daemon of the mount can answer for it: its JSON is what the rows keep for a kernel node id.
+ * The places of the history folder. A place holds everything by which its attributes and its content are found. The
+ * rows keep its JSON for a kernel node id, so that any daemon of the mount can answer for it.
  */
 import { z } from "zod";
 
 const folderView = z.discriminatedUnion("show", [
-  /** Folders as they are now; each file is a folder with its versions. */
+  /** A folder as it is now; each file in it is a folder with its versions. */
   z.object({ show: z.literal("versions") }),
   /** A folder as it was at a moment (ISO 8601, UTC). */
   z.object({ show: z.literal("at"), at: z.string() }),
-  /** Folders as they are now, with what was deleted from them. */
+  /** A folder as it is now, with the nodes that were deleted from it. */
   z.object({ show: z.literal("deleted") }),
   /** A node as it is now. */
   z.object({ show: z.literal("now") }),
@@ -30,7 +30,7 @@ const place = z.discriminatedUnion("is", [
     /** Lower-case hex SHA-256; null: the gateway tells none. */
     hash: z.string().nullable(),
     mtime: z.string(),
-    /** Permission bits that it had. */
+    /** Permission bits of that version. */
     mode: z.number(),
   }),
   z.object({ is: z.literal("link"), target: z.string(), mtime: z.string() }),
@@ -39,7 +39,7 @@ const place = z.discriminatedUnion("is", [
 export type Place = z.infer<typeof place>;
 export type Content = Extract<Place, { is: "content" }>;
 
-/** Undefined: no place of this program's. */
+/** Undefined: the JSON is not one of these places. Throws a SyntaxError if it is no JSON. */
 export function parsePlace(json: string): Place | undefined {
   return place.safeParse(JSON.parse(json)).data;
 }

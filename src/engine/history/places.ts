@@ -1,5 +1,5 @@
 /**
- * The tree of the history folder: the places in a place, found by name or listed. Asks the gateway, changes nothing.
+ * The tree of the history folder: finds a place in a place by name, and lists them. Asks the gateway, changes nothing.
  */
 
 import { LRUCache } from "lru-cache";
@@ -14,18 +14,18 @@ import { isSettled, type PastLists, type Which } from "./past-lists.ts";
 import { deletedName, nameBeforeDeletion, versionName } from "./past-names.ts";
 import type { Content, FolderView, Place } from "./place.ts";
 
-/** Listed in at/, so that a person who looks sees how moments are written. Every other moment is found by name. */
+/** The moments that at/ lists, as examples for people. Every other moment is found by name. */
 const MOMENTS = ["10m", "1h", "1d", "1w", "yesterday"];
 /**
- * A relative moment stands still while it is used: for so long after each use, and so long in all. So a program that
- * walks through it sees one tree. The kernel asks for its name every second.
+ * A relative moment such as "10m" stands still while it is used: until STANDS_MS after the last use, and for at most
+ * STANDS_MAX_MS. So a program that walks through it sees one tree. The kernel asks for its name every second.
  */
 const STANDS_MS = 2_000;
 const STANDS_MAX_MS = 60_000;
 const STANDING_MAX = 100;
 const ABSOLUTE = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** A gateway that tells of more folders above a node is taken to tell of a circle. */
+/** More folders above a node than this count as a circle, which a faulty gateway may tell of. */
 const DEPTH_MAX = 1000;
 
 type Needs = Pick<Rows, "metadata"> & Remote & Host;
@@ -35,17 +35,17 @@ const NONE: Nodes = [];
 
 export interface Places {
   /**
-   * Undefined: there is no such name. Rejects with an FsError: EOPNOTSUPP where the gateway keeps no history, ENOTDIR, EIO
-   * where that cannot be known while the gateway is away.
+   * Undefined: there is no such name. Rejects with an FsError: EOPNOTSUPP if the gateway keeps no history, ENOTDIR if
+   * `parent` is no folder, EIO if the gateway is away and the name may have come since, else as toFsError says.
    */
   child(parent: Place, name: string, signal: AbortSignal): Promise<Place | undefined>;
-  /** By name, sorted. The same errors. */
+  /** The places by name, sorted. The same errors. */
   list(parent: Place, signal: AbortSignal): Promise<ReadonlyMap<string, Place>>;
   /** The root of the mount as it was at the moment (ISO 8601, UTC). */
   root(at: string): Place;
 }
 
-/** A moment in other words than its own, as it was taken. */
+/** A relative moment, and the moment for which it stands for a while. */
 interface Standing {
   readonly place: Place;
   readonly since: ElapsedTime;
@@ -75,7 +75,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
     }
     const now = runtime.wallClock();
     try {
-      // Colons are awkward in names: 2026-11-27 10.22.31, as versions are called, means the same.
+      // Colons are awkward in names. So 2026-11-27 10.22.31, as in the names of versions, means 2026-11-27 10:22:31.
       const at = parseMoment(name.replace(/^(\d{4}-\d\d-\d\d[ T]\d\d)\.(\d\d)(?:\.(\d\d))?$/, spellTime), now);
       if (at > now) return undefined;
       const place = link(new Date(at).toISOString(), now);
@@ -95,7 +95,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
     });
   }
 
-  /** With `name` at least the place of that name. */
+  /** The places in a folder. With `name`, places of other names may be left out. */
   async function inFolder(
     { view, node, isDeleted }: Extract<Place, { is: "folder" }>,
     signal: AbortSignal,
@@ -104,7 +104,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
     const { show } = view;
     if (show !== "now") requireHistory(show);
     const which: Which = show === "at" ? { at: view.at } : {};
-    // A folder that is deleted has no children: they were deleted before it.
+    // A deleted folder has no children: they were deleted before it.
     const children = isDeleted ? NONE : await lists.children(node, which, signal, name);
     if (show !== "deleted") return once(children, NONE, show, () => shown(children, view));
     const before = name === undefined ? undefined : nameBeforeDeletion(name);
@@ -116,7 +116,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
     });
   }
 
-  /** The places that a list of this place shows, sorted. With `name` at least the one of that name. */
+  /** The places in a place, sorted. With `name`, places of other names may be left out. */
   async function list(parent: Place, signal: AbortSignal, name?: string): Promise<ReadonlyMap<string, Place>> {
     switch (parent.is) {
       case "top":
@@ -171,7 +171,10 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
     return context.network.ask(signal, (limit) => client.getNode(id, { signal: limit }));
   }
 
-  /** Known nodes are in the folder that is mounted. For others the folders above are asked for. */
+  /**
+   * True: the node is in the folder that is mounted. A node that the rows know is. For any other, the gateway is asked
+   * for the folders above it, until one of them is known.
+   */
   async function isMounted(node: Node, signal: AbortSignal): Promise<boolean> {
     const isKnown = (id: string) => context.metadata.nodes.ofNodeId(id) !== undefined;
     let above = node;
@@ -195,8 +198,8 @@ const TOP: Readonly<Record<string, Place>> = {
 };
 
 /**
- * Answers what was made of the same lists before. A program looks up every name that it has listed, so this must not
- * walk the lists each time. What was made goes with its list.
+ * Returns a function that makes places of two lists, and remembers the places as long as the first list exists. A
+ * program looks up every name that it has listed, so the lists must not be walked each time.
  */
 function createMaker() {
   type Items = readonly unknown[];
@@ -243,7 +246,7 @@ function deleted(nodes: Nodes, view: FolderView, taken: Set<string>): Named[] {
   return found;
 }
 
-/** Names that a program cannot open, as in the mount itself. */
+/** False: a program could not open a file of this name. The mount itself hides such names too. */
 function isShown(name: string): boolean {
   return name !== "" && name !== "." && name !== ".." && !name.includes("/");
 }
@@ -261,12 +264,12 @@ function folderOf(node: Node, view: FolderView, isDeleted: boolean): Place {
   return { is: "folder", view, node: node.id, mtime: mtimeOf(node), isDeleted };
 }
 
-/** The time that programs saw. */
+/** The modification time as programs saw it. */
 function mtimeOf({ attributes, modifiedAt }: Node): string {
   return attributes.mtime ?? isoToTimeText(modifiedAt);
 }
 
-/** Undefined: a pipe, a socket or a device has no content to show. */
+/** The place of a file or a symlink. Undefined: a pipe, a socket or a device has no content to show. */
 function contentOf(node: Node): Place | undefined {
   const { attributes, head } = node;
   const mtime = mtimeOf(node);

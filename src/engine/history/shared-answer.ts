@@ -1,4 +1,7 @@
-/** One answer for several programs that ask for the same at the same time. Each of them gives up by itself. */
+/**
+ * Several programs that ask for the same at the same time share one answer. A program that gives up does not stop the
+ * others.
+ */
 import { FsError } from "../api/index.ts";
 
 export interface SharedAnswers {
