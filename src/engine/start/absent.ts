@@ -1,10 +1,10 @@
-/** Stands in for what a machine or a mount does not have. */
+/** Stand-ins for services that a machine or a mount does not have. */
 import { type Accounts, type FastPath, type HandleTable, handleId, type Passthrough } from "../api/index.ts";
 
 /** For a machine without accounts, as in tests. */
 export const NO_ACCOUNTS: Accounts = { numberOf: async () => undefined, nameOf: async () => undefined };
 
-/** The kernel is given no file. */
+/** Without passthrough: the kernel gets no file. */
 export const NO_PASSTHROUGH: Passthrough = {
   isOn: false,
   timesAreExact: true,
@@ -12,7 +12,7 @@ export const NO_PASSTHROUGH: Passthrough = {
   unregister: () => {},
 };
 
-/** All bytes go through JavaScript. */
+/** Without the fast path: all bytes go through JavaScript. */
 export const NO_FAST_PATH: FastPath = {
   grantRead: () => {},
   grantWrite: () => {},

@@ -1,6 +1,6 @@
 /**
- * After a crash, before anything is served, this looks at every file that was open for writing; after the machine went
- * down, at every file without a snapshot of its content. Clean files are not read.
+ * Recovery, before anything is served. After a crash it checks every file that was open for writing. After the machine
+ * went down, it checks every file with changed content. Clean files are not read.
  */
 import { clipRanges, NO_RANGES } from "../../lib/ranges.ts";
 import { hasCode } from "../../lib/system-error.ts";
@@ -26,8 +26,9 @@ export async function recoverContents(
 }
 
 /**
- * Recovers what must be true before anything is served. Its cost depends only on how many files were open, unless rows
- * and files are not equally new. The function it returns, if any, does the rest, while the mount is used; see sweep.ts.
+ * The part of recovery that must be done before anything is served. Its cost depends on the number of files that were
+ * open, and on nothing else, unless the machine went down or the rows are older than the files. The function it
+ * returns, if any, does the rest while the mount is used; see sweep.ts. Rejects when the disk or the database fails.
  */
 export async function recoverOpenFiles(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Incoming & Outgoing,
@@ -50,7 +51,7 @@ export async function recoverOpenFiles(
   const { metadata } = context;
   metadata.transaction(() => {
     metadata.writers.endAll();
-    // Their writers go on: until those close, the rows may be behind the files.
+    // The writers of these files go on. Until they close, the rows may be behind the files.
     for (const { id, lineage } of inWriting) {
       if (written.has(lineage) || mapped.includes(lineage)) metadata.writers.begin(id);
     }
@@ -60,14 +61,14 @@ export async function recoverOpenFiles(
   context.detachedFiles.resolve();
   const sweep = prepareSweep(context, resumed !== undefined);
   if (!needsCheck && !wasOlder) return sweep;
-  // The row of a file may be about another file.
+  // A row may be about another file than the one of its number. So nothing is served before the sweep has ended.
   await sweep();
   return undefined;
 }
 
 /**
- * Files that no program has open for writing any more but that one may still have mapped: the kernel writes them by
- * itself.
+ * Files that no program has open for writing any more, and that a program may still have mapped. The kernel writes to
+ * them by itself.
  */
 async function mappedOf(
   context: LocalFiles,
@@ -83,9 +84,9 @@ async function mappedOf(
 
 async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: Inode): Promise<void> {
   const { metadata, runtime, paths } = context;
-  // The last writer is gone, or holds a superseded version. Only the end of its mark was not stored yet.
+  // The last writer is gone, or has a superseded version open. Only the end of its mark was not stored yet.
   if (inode.content === "clean") return;
-  // It was unlinked while it was open: it goes.
+  // The file was unlinked while it was open, and goes now.
   if (metadata.entries.links(inode.id) === 0 && metadata.detachedFiles.get(inode.id) === undefined) return;
   runtime.step("recover: a file a writer had");
   const row = metadata.cacheFiles.get(inode.lineage);
@@ -105,7 +106,8 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
         ...(missing === undefined ? {} : { missing: clipRanges(missing, stat.size) }),
         unproven: clipRanges(unproven, stat.size),
       });
-      // The file's time is newer only if a writer did not close it. Otherwise the row's time counts.
+      // The file's time is newer than the row's only if a writer did not close the file. Otherwise the row's time
+      // counts.
       const known = context.fileTimes.mtimeOf(inode);
       const times = compareTimes(stat.mtime, known) > 0 && {
         attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
@@ -122,9 +124,9 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
 }
 
 /**
- * The file was open for writing, and no write came through us, because that would have set it dirty first. A
- * passthrough writer may have written to it, if it is whole: then it is clean only with its old hash. A big file counts
- * as changed until the loop takes a snapshot.
+ * The file was open for writing. No write came through the daemon, because that would have set the file dirty first. A
+ * passthrough writer may have written, if the file is whole: then it is clean only with its old hash. Without a known
+ * hash it counts as changed until the write-back loop takes a snapshot.
  */
 async function recoverOpen(
   context: Rows & LocalFiles & Uploads & Host,

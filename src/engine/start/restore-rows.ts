@@ -1,10 +1,10 @@
 /**
  * The rows are older than the files: the database was damaged and replaced by a backup or an empty one, or it lost its
  * last changes. What programs wrote since is in the dirty-file log. Content of a known inode becomes dirty content of
- * that inode; any other content gets its name again, or a recovered one. What we told the gateway since it tells us
- * again, as if others had changed it.
+ * that inode. Any other content gets its name again, or the name of a recovered copy. The requests that were sent since
+ * are not known any more. The gateway tells their effects, as if others had made them.
  *
- * Each file is one transaction, and what is done already is not done again, so this may be interrupted anywhere.
+ * Each file is one transaction, and is not done twice. So this may be interrupted anywhere.
  */
 import { z } from "zod";
 import type { DirtyLogContent, Written } from "../../content/dirty-log.ts";
@@ -23,19 +23,24 @@ import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 
 /**
- * If nothing says that the rows are old, this many bytes at the end of the dirty-file log are compared with them: more
- * than the log of the database can have lost.
+ * Bytes. If no note says that the rows are old, the end of the dirty-file log is compared with them. This is more than
+ * the log of the database can have lost.
  */
 const RECENT = 2 * 1024 * 1024;
 
-/** `known`: the newest kernel node id that these rows had given out when they replaced the others. */
+/**
+ * The note that the rows are older than the files. `known`: the newest kernel node id that they had given out when they
+ * replaced the others.
+ */
 const note = z.object({ why: z.string(), known: z.number().int().optional() });
 
-/** True if the rows were older than the files. */
+/**
+ * Brings the rows up to the files, if they are older. Returns true if they were. `needsCheck`: the machine went down.
+ */
 export async function bringBack(context: Needs["context"], needsCheck: boolean): Promise<boolean> {
   const { metadata, paths, log } = context;
   const told = noteIn(metadata);
-  // Power loss takes files as well as rows: see sync/power-loss.ts.
+  // Power loss takes bytes of files as well as rows: see sync/power-loss.ts.
   if (told === undefined && (needsCheck || !wasBrokenOff(metadata))) return false;
   const read = await context.dirtyLog.read(told === undefined ? RECENT : undefined);
   // The last lines of the list may never have reached the disk.
@@ -64,7 +69,7 @@ interface Needs {
   readonly files: Set<KernelNodeId>;
   readonly known: number;
   readonly needsCheck: boolean;
-  /** Once the gateway is out of reach, no other folder waits for it. */
+  /** Set to false once the gateway is out of reach: no other folder waits for it. */
   readonly gateway: { answers: boolean };
 }
 
@@ -78,7 +83,10 @@ function wasBrokenOff({ settings }: Rows["metadata"]): boolean {
   return settings.get("boot") !== undefined;
 }
 
-/** Something in the list happened after everything that the rows know of. A line is written after its rows. */
+/**
+ * True: the list holds a change that the rows do not know. A line is written after its rows, so rows that are not older
+ * know all of them.
+ */
 function isAhead({ metadata: { inodes } }: Rows, { written }: DirtyLogContent): boolean {
   const newest = inodes.newestKernelNodeId();
   return [...written.values()].some(({ lineage, changes }) => {
@@ -86,7 +94,10 @@ function isAhead({ metadata: { inodes } }: Rows, { written }: DirtyLogContent): 
   });
 }
 
-/** From here on no number is given out again that a file, or the kernel of an earlier mount, knows. */
+/**
+ * Skips all numbers that a file, or the kernel of an earlier mount, knows, so that none is given out again. Returns the
+ * newest kernel node id that the rows know.
+ */
 async function begin(
   context: Rows & LocalFiles,
   why: string,
@@ -111,7 +122,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   const { context, known } = needs;
   const { metadata, runtime, paths } = context;
   const inode = metadata.inodes.ofKernelNodeId(word.lineage);
-  // The inode was removed before these rows were made, or never had a name: recovery quarantines the file.
+  // The inode was removed before these rows were made, or never had a name. The sweep quarantines the file.
   if (inode === undefined && (word.lineage <= known || word.path.length === 0)) return;
   const stat = await runtime.files.stat(paths.cacheFile(word.lineage));
   const missing = word.missingFrom === undefined ? NO_RANGES : await holesIn(context, word.lineage, stat.size);
@@ -119,7 +130,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   if (inode.lineage !== word.lineage || inode.kind !== "file") return;
   const isNews = word.changes > inode.changes;
   const row = metadata.cacheFiles.get(word.lineage);
-  // A change has only one line: where bytes were missing, its program may have written more since.
+  // A change has only one line. Where bytes were missing then, the program may have written more of them since.
   const isFuller = word.missingFrom !== undefined && inode.content === "dirty" && !isWhole(row);
   if (!isNews && !isFuller) return;
   const recorded = isNews || row === undefined ? undefined : row.missing;
@@ -131,7 +142,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   context.restored.files += 1;
 }
 
-/** Ranges of an incomplete file that were never written or fetched. On the disk they are holes. */
+/** Ranges of an incomplete file that were neither written nor fetched. On the disk they are holes. */
 async function holesIn({ runtime, paths }: LocalFiles & Host, lineage: KernelNodeId, size: number): Promise<Ranges> {
   const file = await runtime.files.open(paths.cacheFile(lineage), "r");
   try {
@@ -149,7 +160,7 @@ async function holesIn({ runtime, paths }: LocalFiles & Host, lineage: KernelNod
   }
 }
 
-/** The file's bytes become the inode's content, which the gateway may not have. */
+/** The file's bytes become dirty content of the inode. */
 function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileStat, missing: Ranges): void {
   const { metadata, runtime } = needs.context;
   const isOfHead = word.missingFrom !== undefined && word.missingFrom.version === word.head;
@@ -171,7 +182,8 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
   const names = metadata.entries.ofInode(inode.id);
   const rows = names.flatMap(({ id }) => metadata.nodes.ofEntry(id) ?? []);
   for (const row of rows) grewFrom(needs.context, row, word);
-  // Downloaded bytes and a program's bytes are mixed, and cannot be told apart.
+  // Content is quarantined if power loss may have taken bytes of it, or if downloaded bytes and a program's bytes are
+  // mixed and cannot be told apart.
   const isHeld = (needs.needsCheck || word.missingFrom !== undefined) && rows.some(({ base }) => base?.head != null);
   metadata.inodes.update(inode.id, {
     content: "dirty",
@@ -183,7 +195,10 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
   });
 }
 
-/** The content was written over a version of ours that these rows never heard of: no conflict. */
+/**
+ * If the content was written over a version of ours that these rows do not know, that version becomes the base. So
+ * there is no conflict.
+ */
 function grewFrom({ metadata }: Rows, row: NodeRow, { node, head, hash, size, revision }: Written): void {
   const { base } = row;
   if (base === null || row.nodeId !== node || head === undefined || revision === undefined) return;
@@ -191,18 +206,24 @@ function grewFrom({ metadata }: Rows, row: NodeRow, { node, head, hash, size, re
   metadata.nodes.update(row.id, { base: { ...base, head, hash: hash ?? null, size: size ?? base.size } });
 }
 
-/** The content was written over what the row shows, or over a later version of ours: no foreign content is lost. */
+/**
+ * True: the content was written over the version that the row shows, or over a later one of ours. So no foreign content
+ * is lost.
+ */
 function grewOver(row: NodeRow | undefined, { node, head, revision }: Written): boolean {
   if (row === undefined || row.base === null || row.nodeId !== node) return false;
   return row.base.head === head || (revision !== undefined && revision > row.base.revision);
 }
 
-/** A file without any row gets the name it had, if that is free or shows what the file was written over. */
+/**
+ * A file without any row gets its former name, if that is free or shows the version that the file was written over.
+ * Otherwise it becomes a recovered copy.
+ */
 async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: Ranges): Promise<void> {
   const { context, needsCheck } = needs;
   const { metadata, runtime, paths } = context;
   const folder = await folderOfFile(needs, word);
-  // A file of which the list tells nothing gets a name that shows that it was brought back.
+  // The list tells no name of some files. Their new name shows that they were recovered.
   const name = word.path.at(-1) ?? context.conflictNames.free(folder, `file ${word.lineage}`, "recovered");
   await listIfPossible(needs, folder, name);
   const there = metadata.entries.find(folder, name);
@@ -244,7 +265,7 @@ function newInode(context: Tree, { mode }: Written) {
   } as const;
 }
 
-/** The folder that the file was in, made again if the rows do not have it. */
+/** The folder of the file, made again if the rows do not have it. */
 async function folderOfFile(needs: Needs, { folder, path }: Written): Promise<InodeId> {
   const { context } = needs;
   const { metadata } = context;
@@ -264,7 +285,10 @@ function isFolder({ metadata }: Rows, inode: InodeId): boolean {
   return inode === ROOT_INODE || metadata.entries.links(inode) > 0;
 }
 
-/** If the gateway does not answer now, its answer to the upload will tell whether the name is free. */
+/**
+ * Lists the folder if it is not known whether the name is free. If the gateway does not answer now, its answer to the
+ * upload will tell.
+ */
 async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name: string): Promise<void> {
   const { metadata, log, fileState, network } = context;
   if (
@@ -281,7 +305,7 @@ async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name
   }
 }
 
-/** The content was sent, and the rows have it from the gateway. */
+/** True: the content was sent, and the rows have it from the gateway already. */
 async function isSameContent(
   { metadata, runtime, paths }: Rows & LocalFiles & Host,
   there: Entry,
@@ -293,8 +317,8 @@ async function isSameContent(
 }
 
 /**
- * A file that is not in the list holds what the gateway has, if the list is whole. As far as the rows know the file, it
- * is checked when it is opened. If the list is not whole, nothing is taken for granted.
+ * A file that is not in the list. If the list is whole, the gateway has the content of the file, and a file that the
+ * rows know is checked when it is opened. If the list is not whole, the file may hold changes: its hash decides.
  */
 async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<void> {
   const { context, list, known } = needs;
@@ -340,8 +364,8 @@ async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<vo
 }
 
 /**
- * Dirty content that is not here any more, or not to be sent any more, was sent or removed since: the gateway says
- * which.
+ * Dirty content of the rows without a file, or without a line in a whole list, was sent or removed since. The gateway
+ * tells which.
  */
 function forgetDone({ context, files, list }: Needs): void {
   const { metadata, log } = context;
@@ -353,7 +377,7 @@ function forgetDone({ context, files, list }: Needs): void {
       for (const entry of metadata.entries.ofInode(inode.id)) forgetName(context, entry, inode);
       metadata.detachedFiles.remove(inode.id);
     });
-    log.warn({ inode: inode.id }, "content that was to be sent is so no more: the gateway tells what became of it");
+    log.warn({ inode: inode.id }, "unsent content in the rows was sent or removed since: the gateway tells which");
   }
 }
 

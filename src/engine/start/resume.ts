@@ -1,7 +1,7 @@
 /**
- * This daemon takes over the mount of one that died: programs, and the kernel, go on with the handles they have. Each
- * open file is opened again, as it was, before anything is served. Passthrough files stay with the kernel, under the
- * backing id they have. Whatever writers did since the last look counts as written.
+ * Takeover of a mount: programs and the kernel go on with the handles they have. Each open file is opened again, as it
+ * was, before anything is served. Passthrough files stay with the kernel, under their backing ids. Changes that writers
+ * made since the last write detection count as written.
  */
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { KeptHandle } from "../api/index.ts";
@@ -13,11 +13,12 @@ export interface Resumed {
   readonly handles: readonly KeptHandle[];
 }
 
-/** Kernel node ids that a program has open for writing. */
+/** The kernel node ids that programs have open for writing. */
 export function writtenBy({ handles }: Resumed): Set<KernelNodeId> {
   return new Set(handles.filter(({ write }) => write).map(({ lineage }) => lineage));
 }
 
+/** Takes over all handles. A file that cannot be opened again loses its handles. Never rejects for that. */
 export async function resumeHandles(
   context: Rows & LocalFiles & Kernel & Host & Outgoing,
   { handles }: Resumed,
@@ -31,7 +32,7 @@ export async function resumeHandles(
     try {
       await resumeFile(context, lineage, ofFile);
     } catch (error) {
-      // Its programs get errors; all others go on.
+      // Programs that have this file open get errors. All others go on.
       context.log.error({ err: error, lineage, handles: ofFile.length }, "an open file could not be taken over");
       for (const { id } of ofFile) context.handleTable.remove(id);
     }
@@ -40,7 +41,7 @@ export async function resumeHandles(
 
 function resumeFolder(context: Rows & Kernel, { id, lineage }: KeptHandle): void {
   const folder = context.metadata.inodes.ofKernelNodeId(lineage);
-  // The rows are the listing and their ids its cookies, so the listing goes on where it was.
+  // The rows are the listing, and their ids are its cookies. So the listing goes on where it was.
   if (folder !== undefined) context.handles.set(id, { kind: "folder", inode: folder.id, pass: undefined });
   else context.handleTable.remove(id);
 }
@@ -58,8 +59,8 @@ async function resumeFile(
 }
 
 /**
- * Files that passthrough writers have closed and still have mapped. This daemon waits for the mappings as the earlier
- * one did.
+ * Takes over files that passthrough writers have closed and may still have mapped. This daemon waits for the end of the
+ * mappings, as the earlier one did.
  */
 export async function resumeAllMapped(
   context: LocalFiles & Host & Outgoing,

@@ -1,6 +1,6 @@
 /**
- * Asks a gateway that fails during a start again for a while: a gateway that is starting itself, or a broken
- * connection, must not prevent the start. What the gateway refuses fails at once.
+ * Repeats a failed question to the gateway for a while during a start: a gateway that is itself starting, or a broken
+ * connection, must not prevent the start. A refusal by the gateway fails at once.
  */
 import { RemoteError } from "../../client/errors.ts";
 import { backoff } from "../../lib/backoff.ts";
@@ -8,9 +8,9 @@ import { minus } from "../../lib/clocks.ts";
 import { type Clock, sleep } from "../../lib/runtime.ts";
 
 export interface RetryBudget {
-  /** The time for asking again, in milliseconds. At least a moment (350 ms). */
+  /** The time for repetitions, in milliseconds. It is never less than a moment (350 ms). */
   readonly limitMs: number;
-  /** Gives up at once when no connection was accepted: that may last for hours. */
+  /** Gives up at once when no connection was accepted, because that may last for hours. */
   readonly givesUpUnheard?: true;
   /** Called before the first wait that a person would notice. */
   readonly onWait?: (error: RemoteError) => void;
@@ -22,10 +22,10 @@ export const ONE_TRY: RetryBudget = { limitMs: 0, givesUpUnheard: true };
 /** The parts of the clock that waiting needs. The time of day is not one of them. */
 export type Waits = Pick<Clock, "elapsed" | "setTimer">;
 
-/** In milliseconds: a start that can do without an answer waits no longer for one. */
+/** Milliseconds. A start that can do without an answer waits no longer for one. */
 const ANSWER_MS = 250;
 
-/** The answer, or undefined when it takes longer than 250 ms. Rejects as `asked` does, if that is sooner. */
+/** The answer, or undefined if it takes longer than 250 ms. Rejects as `asked` does within that time. */
 export async function atOnce<T>(clock: Waits, asked: Promise<T>): Promise<{ readonly value: T } | undefined> {
   const over = new AbortController();
   const answer = asked.then((value) => ({ value }));
@@ -40,6 +40,10 @@ export async function atOnce<T>(clock: Waits, asked: Promise<T>): Promise<{ read
 const PAUSES = { firstMs: 50, maxMs: 1000 };
 const MOMENT_MS = 350;
 
+/**
+ * Returns the answer. Rejects with the error of `ask`: at once if it does not pass by itself, else when the budget is
+ * spent.
+ */
 export async function retryAtStart<T>(clock: Waits, patience: RetryBudget, ask: () => Promise<T>): Promise<T> {
   const limit = Math.max(patience.limitMs, MOMENT_MS);
   const start = clock.elapsed();

@@ -1,6 +1,6 @@
 /**
- * Starts a workspace: finds out which one it is, brings the rows into a state that can be served, and starts the loops.
- * A state dir that knows its workspace starts without the gateway.
+ * Starts the engine: finds out the workspace, brings the rows into a state that can be served, and starts the loops. A
+ * state dir that knows its workspace starts without the gateway.
  */
 import type { Client } from "../../client/client.ts";
 import { openDirtyLog } from "../../content/dirty-log.ts";
@@ -82,11 +82,11 @@ export interface EngineOptions {
   readonly accounts?: Accounts;
   /** Name or id of the workspace. */
   readonly workspace: string;
-  /** Absent: all of it, as it is. */
+  /** The part of the workspace to show. Absent: all of it, as it is now. */
   readonly view?: View;
-  /** The scopes of the token. Undefined: the token does not say. */
+  /** The scopes that the token names. Undefined: the token names none. */
   readonly scopes: ReadonlySet<string> | undefined;
-  /** The time to wait for a gateway that fails, when the workspace is not known here yet. Default: a moment. */
+  /** The time to wait for a gateway that fails, if the state dir does not know the workspace yet. Default: a moment. */
   readonly patience?: RetryBudget;
   /** Called when the database turns out to be damaged. */
   readonly onDamage?: (error: unknown) => void;
@@ -96,7 +96,9 @@ export interface EngineOptions {
   readonly passthrough?: Passthrough;
   /** Absent: no fast path. */
   readonly mover?: FastPath | undefined;
-  /** The mount that the requests belong to, and what this daemon takes over of it. Absent: a mount of its own. */
+  /**
+   * The mount that the requests belong to, and the state of it that this daemon takes over. Absent: a mount of its own.
+   */
   readonly mount?: { readonly id: string; readonly resumed?: Resumed };
   /** Absent: open handles end with this process. */
   readonly handleTable?: HandleTable;
@@ -116,8 +118,8 @@ export interface StartedEngine extends Engine {
 }
 
 /**
- * Rejects with a StartError, in words for a person, when the mount must not start; with the error itself when the disk,
- * the database or a recovery step fails.
+ * Rejects with a StartError, in words for a person, if the mount must not start. Rejects with the error itself if the
+ * disk, the database or a recovery step fails.
  */
 export async function startEngine(options: EngineOptions): Promise<StartedEngine> {
   const { client, log, paths, settings, scopes, view = WHOLE } = options;
@@ -126,7 +128,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const { runtime } = time;
   const activity = createActivity();
   const { mover: fastPath = NO_FAST_PATH } = options;
-  /** Undefined: nothing is open yet. */
+  /** Undefined: the parts are not put together yet. */
   let running: Parts | undefined;
   let stream: ReturnType<typeof createJournalStream> | undefined;
   const disk = createDisk({
@@ -176,8 +178,8 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     onChange: (what) => {
       if (what !== "state") readOnly.tokenChanged(lackOf(network.scopes));
       if (what !== "state") activity.expedite();
-      // Answers to the earlier token prove nothing about the new one. Until there is a stream with the new token, a
-      // page does.
+      // Answers to the earlier token prove nothing about the new one. Until there is a stream with the new token, pages
+      // of the journal prove it.
       if (what === "token") stream?.renew();
       if (network.loginNeeded !== undefined) running?.fresh.lost(network.loginNeeded);
       activity.wake();
@@ -229,7 +231,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       replays.note(changed);
     } catch (error) {
       // The change is committed all the same.
-      log.error({ err: error }, "what changed could not be read for the kernel, which asks for everything again");
+      log.error({ err: error }, "the changes could not be read for the kernel, which asks for everything again");
       context.kernel.expireAll();
     }
   });
@@ -256,7 +258,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const writeBack = createWriteBack(context);
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
   stream = client.features.isFull && view.at === undefined ? createJournalStream(context) : undefined;
-  // On a gateway without a journal nothing would make up for a rollback.
+  // Without a journal stream, no flow would recover from a rollback.
   if (stream === undefined && context.history.isRolledBack()) context.history.forget();
   const follower = createFollower(context, stream);
   fresh.onEnd(() => {
@@ -266,9 +268,9 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   });
   const treePrefetch = createTreePrefetch(context);
   if (options.stateDisk !== undefined) context.space.start();
-  // The past needs none of the loops: nothing changes there, and nothing is sent.
+  // A mount of the past needs no loops: nothing changes there, and nothing is sent.
   if (view.at === undefined) {
-    context.background("looking through what the mount before left", async () => {
+    context.background("sweeping the remains of an earlier mount", async () => {
       await options.inUse;
       await sweep?.().finally(() => writeBack.start());
     });
@@ -302,7 +304,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     };
   }
 
-  /** Its own name only: nothing above it is to be seen in the mount. */
+  /** Only the folder's own name: the mount shows nothing above it. */
   function folder(): NonNullable<EngineStatus["folder"]> {
     const { rootId: id } = start.workspace;
     return { id, name: metadata.nodes.ofNodeId(id)?.base?.name ?? "" };
@@ -357,8 +359,8 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     drain: (drainOptions) => drain(context, writeBack, backlog, drainOptions),
     status,
     async leave(quiet) {
-      // A close that waits for the gateway waits for what is being sent, so write-back goes on until it is over. No
-      // other close is to wait for uploads.
+      // With the durability "remote", a close waits for its upload, so write-back goes on until all calls have ended.
+      // Otherwise no call waits for uploads.
       const isAwaited = settings.durability === "remote";
       if (isAwaited) await quiet();
       await writeBack.stop();
@@ -380,8 +382,8 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
       context.orphans.dropForgotten();
       await context.cacheFiles.stop();
-      // Their programs may go on: a mapping outlives the mount, and a descriptor outlives a mount that was only
-      // detached.
+      // The programs of these files may go on writing: a mapping outlives the mount, and a descriptor outlives a mount
+      // that was only detached.
       for (const inode of inWriting) metadata.writers.begin(inode);
       runtime.step("stop: quiet");
       await context.cacheFiles.closeKept();
@@ -393,7 +395,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
         await options.syncRows();
         metadata.checkpoint();
       } catch (error) {
-        // Committed rows are in the log of the database. Only power loss right now could lose it.
+        // The committed rows are in the log of the database. Only power loss could lose them now.
         log.error({ err: error }, "the rows could not be synced at the end");
       }
       runtime.step("stop: checkpoint made");
@@ -403,15 +405,15 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   };
 }
 
-/** Why a mount with this token is read-only. Undefined: it is not. */
+/** The reason why a mount with this token is read-only. Undefined: it is not. */
 function lackOf(scopes: ReadonlySet<string> | undefined): string | undefined {
   const missing = missingScopes(scopes, WRITE_SCOPES);
   return missing.length === 0 ? undefined : `the token lacks ${missing.join(", ")}`;
 }
 
 /**
- * The request log of another mount says nothing about the requests of this one. Throws a StartError when another mount
- * used the state dir meanwhile.
+ * Returns the state that a takeover goes on with. Otherwise clears the request log, because it says nothing about the
+ * requests of a new mount. Throws a StartError if another mount used the state dir before the takeover.
  */
 function beginMount(
   { settings, done, transaction }: Metadata<Request>,
@@ -430,8 +432,8 @@ function beginMount(
 }
 
 /**
- * The same state that the kernel was told: when the journal ceased to be live, the kernel was made to ask for
- * everything again.
+ * The freshness that the kernel has too: when the journal ceases to be live, the kernel is made to ask for everything
+ * again.
  */
 function freshness(context: Kernel & Remote & Host & Outgoing): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
   const { fresh, network, client, runtime } = context;

@@ -1,12 +1,12 @@
 /**
- * Removes what an ended mount leaves behind and no flow waits for: orphans and superseded kernel node ids that only its
- * kernel knew, snapshots without their file, files without rows, and rows without files. It works while the mount is
- * already used, a little at a time. Nothing is sent before its end, because a snapshot may turn out to have no file.
+ * Removes the remains of an ended mount that no flow waits for: orphans and superseded kernel node ids that only its
+ * kernel knew, snapshots without their file, files without rows, and rows without files. The sweep runs while the mount
+ * is already used, a little at a time. Nothing is sent before its end, because a snapshot may turn out to have no file.
  *
- * It looks at what was there at the start, and again at each thing in the turn in which it acts: what programs, the
- * kernel and the gateway do meanwhile comes first. If a cache file of a kernel node id is made before the sweep
- * got there, the file in its way is moved to quarantine (files/backing-file.ts). The sweep may be interrupted anywhere: the next
- * start sweeps anew.
+ * It notes the newest numbers at the start, and looks at each row and file again in the turn in which it acts on them.
+ * So changes by programs, the kernel and the gateway meanwhile come first. If a cache file is to be made and an unknown
+ * file of that number is still in the way, that one is moved to quarantine (files/backing-file.ts). The sweep may be
+ * interrupted anywhere: the next start sweeps anew.
  */
 import { SHARD } from "../../content/layout.ts";
 import { hasCode } from "../../lib/system-error.ts";
@@ -17,7 +17,10 @@ import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 /** Rows looked at in one go. */
 const SLICE = 50;
 
-/** The first numbers of this mount: everything that existed at the start has lower ones. */
+/**
+ * Limits of the numbers that existed at the start. Of `orphans` and `superseded` they are the newest ones, of
+ * `snapshots` the next one.
+ */
 interface Before {
   readonly orphans: number;
   readonly superseded: number;
@@ -25,13 +28,13 @@ interface Before {
 }
 
 /**
- * To be called before the mount is used. The function that it returns does the work, and may run while the mount is
- * used.
+ * Call it before the mount is used. The returned function does the work, and may run while the mount is used. It
+ * rejects when the disk or the database fails.
  */
 export function prepareSweep(context: Rows & LocalFiles & Uploads & Host, isResumed = false): () => Promise<void> {
   const { inodes, snapshots } = context.metadata;
   const before: Before = {
-    // After a takeover the kernel still knows these: they stay until it forgets them, or until the next mount.
+    // After a takeover the kernel may know these still. They stay until it forgets them, or until the next mount.
     orphans: isResumed ? 0 : inodes.newestOrphan(),
     superseded: isResumed ? 0 : inodes.newestSuperseded(),
     snapshots: snapshots.end(),
@@ -56,7 +59,7 @@ async function sweep(context: Rows & LocalFiles & Uploads & Host, before: Before
   context.runtime.step("start: swept");
 }
 
-/** Lets others run. False: the mount ends. */
+/** Lets other work of this thread run. False: the mount ends. */
 async function goesOn({ runtime, fileState }: LocalFiles & Host): Promise<boolean> {
   await new Promise<void>((resolve) => runtime.soon(resolve));
   return !fileState.stopped.signal.aborted;
@@ -86,7 +89,9 @@ async function removeOrphan(context: Rows & LocalFiles & Host, upTo: number): Pr
   }
 }
 
-/** This mount has never told a kernel of it, and without a name it cannot be looked up. */
+/**
+ * Removes the inode if it has no name. The kernel of this mount does not know it, and without a name cannot look it up.
+ */
 function removeIfOrphan(context: Rows & LocalFiles, id: InodeId): void {
   const { metadata } = context;
   const inode = metadata.inodes.get(id);
@@ -99,7 +104,7 @@ function removeIfOrphan(context: Rows & LocalFiles, id: InodeId): void {
   if (metadata.entries.isEmpty(id)) context.orphans.removeInode(inode);
 }
 
-/** Shards that have a folder, and shards that have rows. */
+/** The shards that have a folder, and those that have rows. */
 async function shardsOf({ paths, metadata }: Rows & LocalFiles, kind: "live" | "generation"): Promise<Set<number>> {
   const shards = new Set(await paths.shards(kind));
   const next = (from: number) => (kind === "live" ? metadata.cacheFiles.next(from) : metadata.snapshots.nextCopy(from));
@@ -112,9 +117,9 @@ async function shardsOf({ paths, metadata }: Rows & LocalFiles, kind: "live" | "
 }
 
 /**
- * Cache files without a row are quarantined. Rows without a file are forgotten where the gateway has the bytes, and
- * snapshots of such a file are dropped. The list of files is older than the rows, so only what `alone` still finds true
- * counts.
+ * Sweeps one shard. Cache files without a row are quarantined. Rows without a file are removed if the gateway has the
+ * bytes, and snapshots of such a file are dropped. The list of files is older than the rows. So each finding is checked
+ * again under `alone`.
  */
 async function sweepCacheFile(
   context: Rows & LocalFiles & Uploads & Host,
@@ -151,7 +156,7 @@ async function forgetIfAbsent(context: Rows & LocalFiles & Host, lineage: Kernel
   });
 }
 
-/** The file was open at the crash and its bytes were not counted: without a count they would never be evicted. */
+/** The file was open at the crash and its bytes were not counted. Without a count it would never be evicted. */
 async function countBytes(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
   const { metadata, runtime, paths, cacheFiles } = context;
   await cacheFiles.alone(lineage, async () => {
@@ -171,7 +176,7 @@ async function quarantineUnknown(context: Rows & LocalFiles, lineage: KernelNode
   });
 }
 
-/** The same for snapshots that have files of their own, which are rare. */
+/** Sweeps one shard of the snapshots that have files of their own, which are rare. */
 async function sweepSnapshotFiles(
   context: Rows & LocalFiles & Uploads & Host,
   shard: number,
@@ -192,7 +197,7 @@ async function judgeSnapshotFile(context: Rows & LocalFiles & Host, id: Snapshot
   const isOfThisMount = id >= before.snapshots && id < snapshots.end();
   const snapshot = snapshots.get(id);
   if (isOfThisMount || snapshot?.lineage === null || gone.has({ kind: "generation", id })) return;
-  // The file was made just before a crash that lost its row. No new snapshot may get its number.
+  // The crash may have come after the file was made and before its row was. No new snapshot may get its number.
   snapshots.passIds(id);
   if (snapshot === undefined) return context.cacheFiles.quarantine(paths.snapshot(id), `generation-${id}`);
   // The copy was not finished, and the cache file has the bytes. A writer may be making the copy anew.
@@ -202,7 +207,7 @@ async function judgeSnapshotFile(context: Rows & LocalFiles & Host, id: Snapshot
   });
 }
 
-/** Drops a snapshot without its file: it cannot be sent. */
+/** Drops the snapshot if its file is absent, because it cannot be sent. */
 async function dropIfAbsent(context: Rows & LocalFiles & Uploads & Host, { id }: Snapshot): Promise<void> {
   const { metadata, paths } = context;
   const pathOf = ({ lineage }: Snapshot) => (lineage === null ? paths.snapshot(id) : paths.cacheFile(lineage));

@@ -1,4 +1,4 @@
-/** Makes committed rows durable, with one sync for all who ask at the same time. */
+/** Makes committed rows durable. Callers that ask at the same time share one sync. Rejects as `sync` does. */
 import { shareRuns } from "../../lib/shared-run.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 

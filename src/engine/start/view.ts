@@ -14,8 +14,8 @@ export interface View {
 export const WHOLE: View = {};
 
 /**
- * The view that a state dir is for; undefined: all of the workspace, as it is. Moments share one, since lists and
- * contents of the past never change.
+ * The view that a state dir is for; undefined: all of the workspace, as it is. All moments share one state dir, because
+ * lists and contents of the past never change.
  */
 export function viewKey({ path, at }: View): string | undefined {
   if (path === undefined && at === undefined) return undefined;
@@ -47,7 +47,7 @@ export async function findRoot(
     throw error instanceof RemoteError && error.code === "notFound" ? missing(error) : error;
   }
   if (node.kind !== "folder") throw new StartError(`--path: ${path} in ${where} is a file, expected a folder`);
-  // Before its first moment a workspace is an empty one.
+  // For a moment before its creation, a gateway shows a workspace as an empty one.
   if (at !== undefined && Date.parse(at) < Date.parse(node.createdAt)) throw missing();
   return node;
 }

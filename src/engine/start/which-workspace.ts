@@ -1,6 +1,6 @@
 /**
- * Finds out which workspace a start is for, and if it may start: by the rows, which know the workspace after the first
- * start, and by the gateway, if it answers. Knows no use of the answer.
+ * Finds out the workspace of a start, and whether it may start. The rows know the workspace after the first start. The
+ * gateway is asked too, and counts if it answers. Knows no use of the answer.
  */
 import type { Client } from "../../client/client.ts";
 import { RemoteError } from "../../client/errors.ts";
@@ -27,15 +27,19 @@ export function missingScopes(scopes: ReadonlySet<string> | undefined, needed: r
 export interface Start {
   /** `rootId` is the folder that is mounted, which may be one in the workspace. */
   readonly workspace: Workspace;
-  /** Why the gateway could not be asked. Undefined when it answered. The start goes on because the rows know enough. */
+  /**
+   * The error of the question to the gateway. The start goes on all the same, because the rows know enough. Undefined:
+   * it answered, or has still to answer.
+   */
   readonly trouble: unknown;
-  /** The gateway's answer, when it takes long. */
+  /** The gateway's answer, if the start does not wait for it. */
   readonly asked?: Promise<Workspace | undefined>;
 }
 
 /**
- * For a takeover: whatever the gateway and the token say by now, programs go on with what is known here, as they would
- * have with the earlier daemon.
+ * For a takeover: programs go on with the rows as they are, as they would have with the earlier daemon, and without
+ * waiting for the gateway or the token. Undefined: the rows know no workspace. Throws a StartError if the profile is of
+ * another counting.
  */
 export function goOn(metadata: Metadata<Request>, client: Client): Start | undefined {
   const known = knownWorkspace(metadata);
@@ -48,6 +52,10 @@ export function goOn(metadata: Metadata<Request>, client: Client): Start | undef
   return { workspace: known, trouble: undefined, asked };
 }
 
+/**
+ * For any other start. Waits for the gateway only if the rows do not know the workspace, or for a moment. Rejects with
+ * a StartError, in words for a person, if the mount must not start.
+ */
 export async function findOut(
   metadata: Metadata<Request>,
   runtime: Waits & Pick<RowClockRuntime, "now" | "files">,
@@ -95,7 +103,7 @@ export async function findOut(
     if (known !== undefined && known.rootId !== workspace.rootId) throw otherFolder(metadata, view);
     if (known === undefined && root !== undefined) {
       const begun = runtime.now();
-      // Nothing is followed from a moment of the past on.
+      // A mount of a moment follows nothing.
       const { asOf } =
         view.at === undefined ? await insistently(() => client.listFolder(root.id, { pageSize: 1 })) : { asOf: 0 };
       firstStart(metadata, runtime, workspace, root, shownUpTo({ client }, asOf, begun), counting);
@@ -116,14 +124,19 @@ export async function findOut(
 
 const isPast = (key: string | undefined) => key?.startsWith("past ") === true;
 
-/** Throws a StartError if the state dir is that of a mount of now and a moment was asked for, or the other way round. */
+/**
+ * Throws a StartError if the state dir belongs to a mount of now and a moment was asked for, or the other way round.
+ */
 function requireSameTime(metadata: Metadata<Request>, view: View): void {
   if (isPast(metadata.settings.get("view")) === isPast(viewKey(view))) return;
   const whose = view.at === undefined ? "mounts of the past (--at)" : "a mount of now";
   throw new StartError(`the state dir belongs to ${whose}: give another --state-dir`);
 }
 
-/** For a start without the gateway, which cannot say what a path leads to by now. */
+/**
+ * For a start without the gateway, so that the node at a path cannot be asked for. Throws a StartError if the path is
+ * not the one of the state dir.
+ */
 function requireSamePath(metadata: Metadata<Request>, view: View): void {
   if (metadata.settings.get("view") !== viewKey(view)) throw otherFolder(metadata, view);
 }
@@ -137,7 +150,10 @@ function otherFolder(metadata: Metadata<Request>, { path }: View): StartError {
 
 const NAMES_SHOWN = 10;
 
-/** The error for a workspace that is not visible to the token, by name or id. It names the visible ones. */
+/**
+ * The error for a workspace that is not visible to the token, by name or id. It names the visible ones. Rejects with
+ * the RemoteError of the request.
+ */
 export async function noWorkspace(client: Pick<Client, "listWorkspaces">, name: string): Promise<StartError> {
   const names = (await client.listWorkspaces()).map((workspace) => `"${workspace.name}"`);
   const more = names.length > NAMES_SHOWN ? ` and ${names.length - NAMES_SHOWN} more` : "";
@@ -145,12 +161,18 @@ export async function noWorkspace(client: Pick<Client, "listWorkspaces">, name: 
   return new StartError(`no workspace "${name}" is visible to this token; ${visible}`);
 }
 
-/** The gateway gives no token for the workspace, or does not list it. Neither says more than that. */
+/**
+ * The message if the gateway gives no token for the workspace, or does not list it. The gateway tells no more than
+ * that.
+ */
 export function notVisible(name: string): string {
   return `no workspace "${name}" is visible to this token; roles in it are given by its owners`;
 }
 
-/** The answer came after the start. What would have prevented the start now prevents sending. */
+/**
+ * Takes in the gateway's answer after the start. An answer that would have prevented the start now prevents sending.
+ * Never rejects.
+ */
 export async function hearLater(
   { network, readOnly, fileState, log, workspace, metadata }: Rows & LocalFiles & Remote & Host,
   asked: Promise<Workspace | undefined>,
@@ -184,8 +206,8 @@ const COUNTED_THERE = "revisions there, positions there";
 const COUNTED_HERE = "revisions here, positions here";
 
 /**
- * Throws a StartError if revisions or positions were counted elsewhere before: those of the gateway and those made here
- * cannot be compared.
+ * Throws a StartError if revisions and positions were counted by the other side before, the gateway or this mount. The
+ * two kinds cannot be compared.
  */
 function requireSameCounting({ settings }: Metadata<Request>, { features }: Client, isKnown: boolean): string {
   const counting = features.isFull ? COUNTED_THERE : COUNTED_HERE;
@@ -221,7 +243,10 @@ function knownWorkspace(metadata: Metadata<Request>): Workspace | undefined {
   return id === undefined || name === undefined || rootId === undefined ? undefined : { id, name, rootId };
 }
 
-/** The root folder, not listed yet. The journal is followed from what a listing shows now. */
+/**
+ * Makes the rows of the root folder, not listed yet. `asOf`: the position up to which a listing shows everything now;
+ * the journal is followed from there.
+ */
 function firstStart(
   metadata: Metadata<Request>,
   runtime: Pick<RowClockRuntime, "files">,
