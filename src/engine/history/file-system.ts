@@ -93,7 +93,7 @@ export function withHistory(
    * of that time.
    */
   function requireOwner({ uid }: Caller): void {
-    if (uid !== 0 && uid !== settings.owner.uid) throw new FsError("EACCES", "only the owner of the mount may read the history folder");
+    if (uid !== 0 && uid !== settings.owner.uid) throw new FsError("EACCES", "only the mount's owner may read this");
   }
 
   function textOf(text: "readme" | "status"): Uint8Array {

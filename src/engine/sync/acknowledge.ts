@@ -1,7 +1,7 @@
 /**
- * Applies an answer of the gateway to the rows. An acknowledgement moves base; a refusal tells something new, or parks
- * the row. An attempt outlives its entry: its answer moves the base of its node, whichever entry carries the node by
- * then, if any. Each function is one transaction and never waits.
+ * Applies an answer of the gateway to the rows. An acknowledgement moves base; a refusal brings news, or parks the row.
+ * An attempt outlives its entry: its answer moves the base of its node, whichever entry carries the node by then, if
+ * any. Each function is one transaction and never waits.
  */
 import type { RemoteError } from "../../client/errors.ts";
 import { sameValue } from "../../contract/attributes.ts";
@@ -64,14 +64,15 @@ export function acknowledge(
     noteWritten(context, position);
     const known = metadata.nodes.get(attempt.node);
     if (known === undefined || metadata.attempts.ofKey(attempt.key) === undefined) {
-      // The row is no longer the row of this node. The answer counts like any other news of the node.
+      // The row is no longer the row of this node. The answer counts as news of the node, like any other.
       if (attempt.request.do !== "delete") observeNode(context, told);
       return;
     }
     const row = known.nodeId === null || known.nodeId === told.id ? known : leaveNode(context, known);
     const node = afterWrite(context, row, told);
     const isDeletion = attempt.request.do === "delete";
-    // A repeated request gets its first answer, however old, so it says nothing of the gateway's history now.
+    // A repeated request gets its first answer, however old. So that answer says nothing of the gateway's present
+    // history.
     if (attempt.tries === 0) {
       context.history.noteAcknowledged(told, { isDeleted: isDeletion, isContent: "size" in attempt.request });
     }
@@ -97,9 +98,10 @@ export function acknowledge(
     supersedeState(context, node.id, row.base, base);
     context.quota.grew(attempt, base.size - (row.base?.size ?? 0));
     metadata.rereads.found(node.id);
-    // The node shows a foreign change besides ours, or the answer is wrong. A read by id tells which.
+    // The node shows a foreign change beside ours, or the answer is wrong. A read by id tells which.
     if (!isOurs) metadata.rereads.add(node.id);
-    // A repeated request gets its first answer, however old. So what was heard of the node since then is news.
+    // A repeated request gets its first answer, however old. So a newer state of the node that was heard meanwhile
+    // stays news.
     const waiting = metadata.arrivals.get(node.id);
     if (waiting !== undefined && waiting.revision <= node.revision) metadata.arrivals.remove(node.id);
     if (row.base === null && !isKnownAfter(position, metadata.settings.getNumber("cursor")))
@@ -115,7 +117,7 @@ export function acknowledge(
   });
 }
 
-/** The answer was long under way: the journal has told of the node's deletion meanwhile. */
+/** The deletion, if the journal told of it while the answer was under way. */
 function deletedSince({ metadata }: Rows, node: Node): Seen | undefined {
   const tombstone = metadata.tombstones.get(node.id);
   if (tombstone === undefined || tombstone.revision <= node.revision) return undefined;
@@ -124,8 +126,8 @@ function deletedSince({ metadata }: Rows, node: Node): Seen | undefined {
 }
 
 /**
- * An earlier creation had arrived, and the node that it made has left its place again. This answer tells of another
- * node, so the row lets go of the first one.
+ * The answer is about another node than the one the row has. An earlier creation had arrived, and its node has left the
+ * place since. The row lets go of that node.
  */
 function leaveNode(context: Rows & Remote & Host, row: NodeRow): NodeRow {
   if (row.seen !== null && "deleted" in row.seen) addTombstone(context, row);
@@ -154,7 +156,7 @@ function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRo
   const { metadata } = context;
   const stranger = metadata.nodes.ofNodeId(nodeId);
   if (stranger === undefined || stranger.id === row.id) return;
-  // The other row may have known something newer, so the node is read again.
+  // The other row may have had newer news, so the node is read again.
   metadata.rereads.add(nodeId);
   const entry = stranger.entry === null ? undefined : metadata.entries.get(stranger.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
@@ -163,8 +165,7 @@ function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRo
     (stranger.dirtySince !== null || context.cacheFiles.writersOf(inode) > 0 || !metadata.entries.isEmpty(inode.id));
   if (isUsed) {
     const now = context.runtime.now();
-    // The request was about the node, which now belongs to `row`. The effect of the request is heard of the node
-    // itself.
+    // The request was about the node, which now belongs to `row`. News of the node will tell its effect.
     const attempt = metadata.attempts.openOf(stranger.id);
     if (attempt !== undefined) {
       metadata.attempts.remove(attempt.id);
@@ -188,7 +189,7 @@ function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRo
   context.orphans.handOver(entry.inode);
 }
 
-/** The answer to an exchange tells of one node only. The other node is now where that one was, by the same change. */
+/** The answer to an exchange is about one node only. The same change moved the other node to the place of that one. */
 function otherHasMoved(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   request: Extract<Request, { do: "exchange" }>,
@@ -197,7 +198,7 @@ function otherHasMoved(
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(request.with);
   if (row?.base?.revision !== request.withRevision) {
-    // A later answer about the other node tells more, or the node has to be read.
+    // A later answer about the other node tells its state, or a read does.
     metadata.rereads.add(request.with);
     context.queue.enqueue(row);
     return;
@@ -221,9 +222,9 @@ function closeAttempt(context: Rows & LocalFiles & Host, attempt: Sent, how: "re
 
 /**
  * Closes an attempt that was refused for a reason that may change. If the request was sent before without an answer,
- * that sending may still arrive once the obstacle is gone, or may have arrived already: the refusal need not be about
- * its effect. So the attempt is remembered as abandoned. Its key will say that the effect was ours, and a deletion is
- * remembered for content that must not need its node.
+ * that earlier sending may have arrived already, or may arrive once the obstacle is gone. So the attempt is remembered
+ * as abandoned: its key will show that the effect was ours. A deletion is remembered also because no content may begin
+ * to need its node.
  */
 function closeRefused(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
@@ -234,15 +235,15 @@ function closeRefused(
   const isLast = error.code === "changed" || tries === 0;
   closeAttempt(context, attempt, isLast ? "remove" : "abandon");
   if (isLast || "nodeId" in request || context.client.features.isFull) return;
-  // News of that place meanwhile was left to the answer of this request (observe.ts), and is not told again.
+  // While the request was open, news of its place was left to its answer (observe.ts). That news is not told again.
   const folder = context.nodeRows.folderOfNode(request.parent);
   if (folder !== undefined) requestRelist(context, folder);
 }
 
 /**
- * The folder exists at the gateway now, so what waits in it may be sent. Only what this mount put there can be in it,
- * except for changes that the journal told while the folder was not known here, and that were passed over; a new
- * listing finds them. The folder still counts as listed: programs can list it also while the gateway does not answer.
+ * The folder exists at the gateway now, so rows that wait for it may be sent. Other mounts may have put nodes into it
+ * before its answer came. The journal told of them while the folder was not known here; a new listing finds them. The
+ * folder still counts as listed, so programs can list it while the gateway does not answer.
  */
 function folderIsCreated(context: Rows & Remote & Uploads & Tree, row: NodeRow, position: WritePosition): void {
   const inode = context.nodeRows.inodeOf(row);
@@ -268,7 +269,7 @@ function acknowledgeDeletion(
   if (row.entry === null) {
     context.nodeRows.drop(row.id);
   } else {
-    // A program made the name again while the deletion was under way. What is there now is a new node.
+    // A program made the name again while the deletion was under way. The entry becomes a new node.
     metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null });
     advance(context, row.id);
   }
@@ -280,8 +281,8 @@ function acknowledgeDeletion(
 }
 
 /**
- * The decision about a request that failed. `retry` true: send the same request again, after `afterMs` milliseconds if
- * given, else after the usual pause. False: this attempt is over, and the plan decides anew.
+ * The decision about a request that failed. `retry` true: the same request is sent again, after `afterMs` milliseconds
+ * if given, else after the usual pause. False: this attempt is over, and the plan decides anew.
  */
 export type Verdict = { readonly retry: true; readonly afterMs?: number } | { readonly retry: false };
 
@@ -298,8 +299,8 @@ export function refused(
     if (error.isTransient || error.code === "aborted" || error.code === "unauthorized") return { retry: true };
     if (error.code === "throttled") {
       const asked = retryAfterOf(error);
-      // A gateway says "at once" when it means less than a second, or when its clock differs. Without this minimum,
-      // each answer would be the next request.
+      // A Retry-After of 0 may mean less than a second, or a different clock. Without this minimum, each such answer
+      // would cause the next request at once.
       return { retry: true, ...(asked === undefined ? {} : { afterMs: Math.max(asked, LOOK_AGAIN_MS) }) };
     }
     const { node: told } = error.details;
@@ -307,7 +308,7 @@ export function refused(
     const isOther = attempt.request.do === "exchange" && node?.id === attempt.request.with;
     const isOurs = node?.lastKey === attempt.key && !isOther;
     const mayBeOurs = !isOurs && node !== undefined && mayBeEarlierTry(context, attempt, error);
-    // The refusal shows an old state, and not what is at the name now.
+    // The refusal shows an old state, and not the node that has the name now.
     const shown = mayBeOurs ? withRevision(context, node, "others") : undefined;
     if (mayBeOurs && (shown === undefined || isStaleRead(context, shown))) {
       return { retry: true, afterMs: LOOK_AGAIN_MS };
@@ -328,17 +329,14 @@ export function refused(
   });
 }
 
-/**
- * The gateway's data were set back if the node is now older than a state that the gateway had acknowledged before the
- * request.
- */
+/** True: the node is older than the state in base, which the gateway had acknowledged. So its data were set back. */
 function isOfOtherPast({ client }: Remote, { nodeId, base }: NodeRow, node: Node): boolean {
   return client.features.isFull && node.id === nodeId && base !== null && node.revision < base.revision;
 }
 
 /**
- * Returns true if the node in the way was made by a creation of ours that was given up, this one or another, or if the
- * node is read again to find that out.
+ * Returns true if a creation of ours that was given up made the node in the way, or if the node is read again to find
+ * that out.
  */
 function takeFromTheWay(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
@@ -352,17 +350,17 @@ function takeFromTheWay(
 }
 
 /**
- * The node in the way may be the effect of an earlier sending when the request was sent before without an answer, and
- * has no key.
+ * True: the node in the way may be the effect of an earlier sending. The request was sent before without an answer, and
+ * the gateway knows no keys.
  */
 function mayBeEarlierTry({ client }: Remote, { tries }: Sent, { code }: RemoteError): boolean {
   return tries > 0 && !client.features.isFull && (code === "conflict" || code === "changed");
 }
 
 /**
- * A node that may be the effect of an earlier sending is recognised as such before a listing shows it. A file is
- * recognised by its content: if it counted as a foreign one, newer content here would be in conflict with our own. A
- * folder is recognised only if it was removed here since: if it counted as a foreign one, it would come back for good.
+ * True: the node is the effect of an earlier sending. A file is recognised by its content: as a foreign file, it would
+ * put newer content here in conflict with our own. A folder is recognised only if it was removed here since: as a
+ * foreign folder, it would come back for good.
  */
 function isEarlierTry({ metadata }: Rows, row: NodeRow, { request }: Sent, node: Node): boolean {
   if (metadata.nodes.ofNodeId(node.id)?.id !== (row.nodeId === null ? undefined : row.id)) return false;
@@ -370,7 +368,7 @@ function isEarlierTry({ metadata }: Rows, row: NodeRow, { request }: Sent, node:
   return "hash" in request && request.hash !== null && node.contentHash === request.hash;
 }
 
-/** The request certainly had no effect. Decides what the refusal tells. */
+/** The request certainly had no effect. Acts on the reason of the refusal. */
 function tellApart(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   row: NodeRow,
@@ -382,7 +380,7 @@ function tellApart(
   const { scope, grant } = error.details;
   const isForbidden = error.code === "forbidden" && (scope !== undefined || grant !== undefined);
   if ("copyOf" in request && !isCondition && !isForbidden && error.code !== "overQuota") {
-    // It may be the version that cannot be copied by reference. Its bytes can be sent, whatever the reason is.
+    // The version may be one that cannot be copied by reference. Whatever the reason is, the bytes can be sent instead.
     context.network.cannotRefer(request.version);
     lookAgainLater(context, row, "parent" in request ? request.parent : undefined);
   } else if (request.do === "delete" && error.code === "conflict") {
@@ -393,30 +391,31 @@ function tellApart(
       lookAgainLater(context, row);
     else {
       observeNode(context, node);
-      // If only a read by id is believed, that read comes first.
+      // If only a read by id is believed, the node is read before the plan goes on.
       if (context.metadata.nodes.get(row.id)?.seen === null) lookAgainLater(context, row);
     }
   } else if (isCondition) {
     lookAgainLater(context, row);
   } else if (error.code === "notFound" || (error.code === "invalid" && isMove(request))) {
-    // If one of the two nodes is gone, that will be heard. If the gateway does not know the request, there is another
-    // way.
+    // Either one of the two nodes is gone, and news of that will come. Or the gateway does not know exchanges, and the
+    // plan goes another way.
     if (request.do === "exchange") context.network.cannotExchange();
-    // A folder is gone, or (400) is by now inside the node that was to move into it. What is known here is out of date.
+    // The target folder is gone (404), or is by now inside the node that was to move into it (400). The rows are out of
+    // date.
     const parent = "parent" in request ? request.parent : undefined;
     lookAgainLater(context, row, request.do === "exchange" ? request.with : parent);
   } else if (error.code === "overQuota" && error.details.excess !== undefined) {
-    // The plan makes the row wait now. If it does not, because the gateway counts otherwise than is known here, the
-    // request at least is not repeated at once.
+    // The plan makes the row wait for room now. It does not if the gateway counts in another way than this mount. Then
+    // at least the request is not repeated at once.
     context.quota.refused(error.details.excess);
     context.metadata.nodes.update(row.id, { due: plus(context.runtime.now(), LATER_MS) });
   } else if (!isForbidden) {
-    // A missing scope makes the plan wait, but only with rows that need the scope; a missing role makes it wait with
-    // all changes. Any other refusal is about this node.
+    // The plan holds back the rows that need a missing scope, and all rows if a role is missing. Any other refusal is
+    // about this node.
     park(context, row, error);
   } else if (!scopesOf(request.do).some((needed) => needed === scope)) {
-    // The plan does not know of this need: a role, the scope to read the node first, or a scope that this gateway wants
-    // besides.
+    // The plan does not know this need: a role, the scope for the read before the request, or a further scope that this
+    // gateway demands.
     context.metadata.nodes.update(row.id, { due: plus(context.runtime.now(), LATER_MS) });
   }
 }
@@ -425,8 +424,8 @@ const isMove = (request: Request) =>
   request.do === "exchange" || (request.do === "patch" && request.parent !== undefined);
 
 /**
- * Plans the row again after a pause, and reads its node and the node `other` that the request was about. While one of
- * the two is not found, the pause gets longer, up to the settle time.
+ * Plans the row again after a pause. Its node, and the node `other` that the request named, are read meanwhile. As long
+ * as one of them is not found, the pause gets longer, up to the settle time.
  */
 function lookAgainLater(context: Rows & Host, row: NodeRow, other?: string): void {
   const { rereads, nodes } = context.metadata;
@@ -441,8 +440,8 @@ function lookAgainLater(context: Rows & Host, row: NodeRow, other?: string): voi
 }
 
 function park(context: Rows & Host, row: NodeRow, error: RemoteError): void {
-  // The name was removed while its creation was under way. No program wants the node any more, and the gateway has
-  // none.
+  // The name was removed while its creation was under way. No program wants the node any more, and the gateway did not
+  // make it.
   if (row.entry === null && row.nodeId === null) return;
   context.log.error({ row: row.id, nodeId: row.nodeId, err: error }, "refused by the gateway, kept here");
   context.metadata.nodes.update(row.id, { parked: error.message, due: null });
@@ -455,8 +454,8 @@ function nameIsTaken(context: Rows & LocalFiles & Remote & Uploads & Host & Tree
   const waiting = metadata.arrivals.get(told.id);
   const node = waiting !== undefined && waiting.revision > told.revision ? waiting : told;
   if (isStaleRead(context, node) || metadata.nodes.ofNodeId(node.id) !== undefined) {
-    // A known node is still there, or there again: it has to leave first, or there is news of it. A stale read shows a
-    // node that is gone already.
+    // A known node is still there, or is there again: the row waits until it leaves, or its news is taken in. A stale
+    // read shows a node that is gone already.
     observeNode(context, node);
     metadata.nodes.update(row.id, { due: plus(context.runtime.now(), LOOK_AGAIN_MS) });
     return;

@@ -1,5 +1,5 @@
 /**
- * Adopts what the gateway has of a node: place, content, attributes. A file that a program has open keeps its old
+ * Adopts the gateway's state of a node: place, content, attributes. A program that has the file open keeps the old
  * bytes, because the inode gets a new kernel node id. Runs inside the caller's transaction.
  */
 import type { Attributes } from "../../contract/attributes.ts";
@@ -39,13 +39,14 @@ type AdoptStep = Extract<Step, { do: "adopt" }>;
 
 /** `aside`: the entry that left its name for this one, and has another place to go to. */
 export interface Adopted {
-  /** False: the place that the node was moved to is not known well enough yet, and nothing was changed. */
+  /** False: the rows do not know the node's new place well enough yet, and nothing was changed. */
   readonly isTaken: boolean;
   readonly aside?: Entry;
 }
 
 const NOT_YET: Adopted = { isTaken: false };
 
+/** Carries out the step "adopt". The rows are as the step says afterwards, unless the place is not known. */
 export function adoptNode(
   context: Rows & LocalFiles & Uploads & Host & Tree,
   row: NodeRow,
@@ -69,7 +70,7 @@ export function adoptNode(
   return taken;
 }
 
-/** Adopts the place only. What else is new of the node is decided later. */
+/** Adopts the place only. Other news of the node is decided later. */
 export function adoptPlace(context: Rows & Uploads & Host & Tree, row: NodeRow, node: Node): Adopted {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
@@ -93,7 +94,7 @@ function takePlace(context: Rows & Uploads & Host & Tree, entry: Entry, node: No
       moveToTemporaryName(context, occupant);
       aside = occupant;
     } else if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
-      // Two nodes cannot have one name, so what is known of the other node is out of date.
+      // Two nodes cannot have one name, so the row of the other node is out of date.
       metadata.rereads.add(other.nodeId);
       return NOT_YET;
     } else moveToConflictName(context, occupant);
@@ -105,8 +106,8 @@ function takePlace(context: Rows & Uploads & Host & Tree, entry: Entry, node: No
 }
 
 /**
- * The target folder is, here, inside the folder that moves: a program moved an ancestor of the target into it. The
- * remote place wins, so that ancestor goes back to where the gateway has it.
+ * Here, the target folder is inside the folder that moves, because a program moved an ancestor of the target into it.
+ * The remote place wins, so that ancestor goes back to its place at the gateway.
  */
 function openCircle(context: Rows & Uploads & Host & Tree, target: InodeId, moved: InodeId): void {
   const { metadata } = context;
@@ -147,7 +148,7 @@ function takeContent(
 ): void {
   const { metadata } = context;
   const { node, attributes, isContentAdopted } = step;
-  // By the merged attributes: the gateway does not take back a kind that was changed here.
+  // The kind follows from the merged attributes, so that the node does not undo a change of kind that was made here.
   const kind = kindOf({ ...node, attributes });
   const names = metadata.entries.links(inode.id);
   const isLinkUnsent = names > 1 && row.base?.attributes.link?.group !== inode.linkGroup;
@@ -158,8 +159,8 @@ function takeContent(
   const group = groupOf(node);
   const isOther = group === null || group !== inode.linkGroup || orderInGroup(inode, node) === "apart";
   if (names > 1 && inode.kind !== "folder" && !isLinkUnsent && isOther) {
-    // A client that does not know of links changed the node: this name leaves the inode for good. Or it was changed at
-    // the same time as another name, by a client that had not heard of that change.
+    // This name leaves the inode. Either a client that does not know of links changed the node, or another mount
+    // changed it without knowing a change under another name.
     leaveInode(context, entry, row, node);
     return;
   }
@@ -169,7 +170,7 @@ function takeContent(
   const changes = shown.changes + 1;
   metadata.inodes.replaceKernelNodeId(shown.id, {
     ...contentAfter(context, shown, node),
-    // The inode's other names are nodes of their own, which get this content.
+    // The inode's other names have nodes of their own. These get this content.
     attributes: isLinkUnsent ? withPinnedMtime(own, node) : own,
     kind,
     changes,
@@ -180,8 +181,8 @@ function takeContent(
 }
 
 /**
- * A program that has the file open for writing, and has written nothing, keeps the inode with its bytes. The names go
- * on with a new inode that is what the old one was. Returns the new inode; undefined if there is no writer.
+ * If a program has the file open for writing and has written nothing, it keeps the inode and its bytes. The names go on
+ * with a new inode in the same state. Returns the new inode; undefined if there is no writer.
  */
 function leftToWriter(
   context: Rows & LocalFiles & Tree,
@@ -220,7 +221,7 @@ function takeAttributes(
       ? { content: stateOfAgreed(context, inode), originNode: node.id, originVersion: node.head }
       : {}),
   });
-  // No other mount knows yet that the inode's other names are to get these attributes.
+  // Other mounts do not know yet that the inode's other names are to get these attributes, so this mount sends them.
   if (isChanged && isLinkUnsent) context.queue.setInodeDirty(inode.id);
   else if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
@@ -229,11 +230,14 @@ function takeAttributes(
   for (const snapshot of metadata.snapshots.unusedOf(inode.id)) context.snapshotFiles.drop(snapshot.id);
 }
 
-/** A writer that has not written since keeps the content "open". After a crash that mark makes us check the file. */
+/** With a writer that has not written since, the content is "open". That mark has the file checked after a crash. */
 const stateOfAgreed = (context: LocalFiles, inode: Inode) =>
   context.cacheFiles.writersOf(inode) > 0 ? "open" : "clean";
 
-/** The node was linked elsewhere, or left its hard link group there. `row`: as it was before the adoption. */
+/**
+ * Adopts the node's attribute `link`: the node joined a hard link group elsewhere, or left one. `row`: as it was before
+ * the adoption.
+ */
 function takeLink(
   context: Rows & LocalFiles & Uploads & Host & Tree,
   entryId: EntryId,
@@ -248,8 +252,8 @@ function takeLink(
   if (base === null) return;
   const group = groupOf(node);
   const { link } = base.attributes;
-  // A node with other content than its link says does not belong to the group, even if its content happens to be what
-  // the group's other names show by now.
+  // A node with other content than its link says does not belong to the group, even if the group's other names happen
+  // to show that content by now.
   const hasLeft = group === null && link !== undefined && link.hash === base.hash;
   if (sameValue(link, node.attributes.link) && !hasLeft) return;
   const names = metadata.entries.links(inode.id);
@@ -276,8 +280,8 @@ function isOtherFile({ kind, content, hash }: Inode, node: Node): boolean {
 }
 
 /**
- * The name becomes one more name of its group's inode, if the group has one here. Either the two inodes are the same
- * file, or the group's inode takes the place of the name's own. Returns false if the group has no inode here.
+ * The name becomes one more name of its group's inode. If the two inodes are one file, they are united; else the name
+ * leaves its own inode. Returns false if the group has no inode here.
  */
 function joinNames(
   context: Rows & LocalFiles & Uploads & Host & Tree,
@@ -298,7 +302,7 @@ function joinNames(
   return true;
 }
 
-/** An inode that had nothing to do with the group before is another file, which took the name elsewhere. */
+/** False: the name's inode is another file than the group's, for example one that never belonged to the group. */
 function isSameFile(group: Inode, inode: Inode): boolean {
   if (inode.linkGroup !== null && inode.linkGroup !== group.linkGroup) return false;
   const order = orderOf(group, inode);
@@ -325,7 +329,7 @@ export function undeleteFolder(
   visited = new Set<string>(),
 ): InodeId | undefined {
   const { metadata } = context;
-  // Of two moves at the gateway only one is known yet, so what is known is a circle.
+  // The rows know only one of two moves at the gateway, and show a circle.
   if (visited.has(nodeId)) return undefined;
   visited.add(nodeId);
   const row = metadata.nodes.ofNodeId(nodeId);
@@ -345,8 +349,8 @@ export function undeleteFolder(
     atime: time,
     ctime: time,
   });
-  // An entry that a program put in the folder's place since was never there at the gateway: it moves to a conflict
-  // name.
+  // A program has put another entry in the folder's place since. The gateway does not have it there, so it moves to a
+  // conflict name.
   const shown = shownNameOf(context, nodeId, row.base.name);
   const occupant = metadata.entries.find(parent, shown.name);
   if (occupant !== undefined) moveToConflictName(context, occupant);
@@ -355,7 +359,10 @@ export function undeleteFolder(
   return inode.id;
 }
 
-/** A mtime that is only the node's default becomes the content's own, because it will go on to other nodes. */
+/**
+ * An mtime that is only the node's default (modifiedAt) becomes an attribute, because the content will go on to other
+ * nodes.
+ */
 function withPinnedMtime(attributes: Attributes, { modifiedAt }: Node): Attributes {
   return { mtime: formatTime(timeFromMilliseconds(Date.parse(modifiedAt))), ...attributes };
 }

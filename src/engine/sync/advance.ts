@@ -1,6 +1,6 @@
 /**
- * Takes one node row as far towards agreement as is possible without network and without waiting. Asks the plan,
- * carries out the steps that happen on this disk, and returns the first step that needs more.
+ * Takes one node row towards agreement, as far as that is possible without network and without waiting. Asks the plan,
+ * carries out the steps on this disk, and returns the first step that needs more.
  */
 import { laterOf, millisecondsOf, minus, plus } from "../../lib/clocks.ts";
 import type { Entry } from "../../metadata/entries.ts";
@@ -20,15 +20,17 @@ import { moveBack, moveToConflictName, shownNameOf } from "./name-conflicts.ts";
 import { plan, type Step } from "./plan.ts";
 import { viewOf } from "./view.ts";
 
-/** No node needs more local steps than this in a row. More is a bug of the plan. */
+/** No node needs more local steps in a row than this. More are a bug of the plan. */
 const STEPS_MAX = 20;
 /**
- * A row that waits for something else is woken by it. This recheck is for what nothing tells of: first after ten
- * seconds, then less and less often, at least every five minutes.
+ * The event that a row waits for wakes the row. This recheck is for events that no flow reports. It comes after ten
+ * seconds at first, then less and less often, but at least every five minutes.
  */
 const RECHECK_MS = 10_000;
 const RECHECK_MAX_MS = 5 * 60_000;
-/** The gateway's answers do not fit the rows. The pause before the plan looks again: the node is read meanwhile. */
+/**
+ * The pause before the plan looks again at a row that does not fit the gateway's answers. Its node is read meanwhile.
+ */
 export const LOOK_AGAIN_MS = 1_000;
 
 /** The rest of the work on a row after its local steps: `step` needs the network, a snapshot or time. */
@@ -38,8 +40,8 @@ export interface Pending {
 }
 
 /**
- * Returns undefined if nothing is left to do for this row. An entry that leaves its name for this row goes to its own
- * place in the same transaction. Throws if the plan does not settle, which is a bug of the plan.
+ * Advances the row. Returns undefined if nothing is left to do. An entry that leaves its name for this row goes to its
+ * own place in the same transaction. Throws an Error if the plan does not settle, which is a bug of the plan.
  */
 export function advance(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
@@ -112,7 +114,8 @@ function advanceOne(
 const isAtCostOfContent = (step: Step) => step.do === "removeLocal" || (step.do === "adopt" && step.isContentAdopted);
 
 /**
- * Finds out whether a writer has written to the file, and does what follows from that in the same turn of the thread.
+ * After the commit, finds out whether a writer has written to the file, and advances the row in the same turn of the
+ * thread.
  */
 function lookAndAdvance(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): void {
   const inode = context.nodeRows.inodeOf(row);
@@ -127,8 +130,8 @@ function lookAndAdvance(context: Rows & LocalFiles & Remote & Uploads & Host & T
 }
 
 /**
- * In milliseconds. A hundred thousand rows that wait for one thing must not be looked at all the time, so the pause
- * grows with the wait. For a writer it stays short, because the time it has been waited for counts.
+ * Milliseconds. A hundred thousand rows that wait for one event must not be looked at all the time, so the pause grows
+ * with the wait. For a writer it stays short, because the patience for a writer ends at a certain time.
  */
 function recheckAfter({ runtime }: Host, row: NodeRow, { for: reason }: Extract<Step, { do: "wait" }>): number {
   if (reason === "writer" || reason === "look" || reason === "answer") return RECHECK_MS;
@@ -139,6 +142,7 @@ function recheckAfter({ runtime }: Host, row: NodeRow, { for: reason }: Extract<
   return Math.round(Math.min(RECHECK_MAX_MS, Math.max(RECHECK_MS, waited / 2)));
 }
 
+/** The rows do not know enough: the node is read again, and the row waits for that. */
 function waitForRefresh(context: Rows & Uploads & Host, row: NodeRow): Pending {
   if (row.nodeId !== null) context.metadata.rereads.add(row.nodeId);
   context.activity.wake();
@@ -199,8 +203,8 @@ export function addTombstone(context: Rows & Remote & Host, { nodeId, seen, base
 }
 
 /**
- * In base, the node is no longer at this place. The row that waits for the name is planned again, and the row of the
- * folder.
+ * The node of the row was, in base, at this place, and is not any more. The row that waits for the name is planned
+ * again, and so is the row of the folder.
  */
 export function leftPlace(context: Rows & Uploads & Tree, row: NodeRow): void {
   const { metadata } = context;
@@ -299,7 +303,10 @@ function keepBoth(
   metadata.nodes.update(row.id, { base });
 }
 
-/** Keeps what was written here, in an inode that no name shows any more, as a new node under a conflict name. */
+/**
+ * The entry's former inode, which holds the local content and has no name any more, becomes a new node under a conflict
+ * name.
+ */
 function setAside(context: Rows & Uploads & Host & Tree, row: NodeRow, entry: Entry): void {
   const name = keepCopy(context, entry, row, "conflict");
   context.metadata.afterCommit(context.activity.conflicted);

@@ -1,4 +1,4 @@
-/** Gives nodes of the gateway that are new here their place. Runs inside a transaction, never waits. */
+/** Gives nodes that are new here their place. Runs inside a transaction, never waits. */
 import type { Node } from "../../contract/resources.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
@@ -41,28 +41,30 @@ export function placeArrival(
   const gathered = gatherNames(context, own);
   const isGathered = gathered !== undefined;
   const inode = gathered ?? own;
-  // A change made here under the inode's other names is to be sent to this node too.
+  // A change under the inode's other names was made here, and is to be sent to this node too.
   if (joined !== undefined && !isAtNode(context, inode)) {
     if (isGathered) context.queue.setInodeDirty(inode.id);
     else context.queue.setNodeDirty(row);
   }
-  // A newer node has just given the file its content.
+  // This mount did not change the file. If the file does not show this node's content, a link lease begins: another
+  // mount is expected to bring the node up to date.
   else if (isGathered || inode.originNode === node.id || !isLike(inode, node)) lookLater(context, inode.id);
   return occupant === undefined ? undefined : metadata.nodes.ofEntry(occupant.id)?.id;
 }
 
 /**
- * Frees the name if possible, and returns whether it is free. An entry that the gateway does not have there moves
- * aside, or is decided later.
+ * Frees the name if possible, and returns whether it is free. An entry that the gateway does not have at this place
+ * moves aside, or its own request decides later.
  */
 function makeWay(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, occupant: Entry, node: Node): boolean {
   const { metadata } = context;
   const row = metadata.nodes.ofEntry(occupant.id);
   if (row === undefined) return false;
-  // A node that waited before has already woken the row that it waits for. Each look of the loop tries it again.
+  // False: the node has waited before, and has already woken the row that it waits for. Each look of the loop tries it
+  // again.
   const isNew = metadata.arrivals.get(node.id)?.revision !== node.revision;
   if (row.nodeId === null) {
-    // The answer to the row's own request, or its refusal, tells if the two are the same thing (acknowledge.ts).
+    // The answer to the row's own request tells whether the two are the same node (acknowledge.ts).
     if (isNew) context.queue.enqueue(row);
     if (row.kind === node.kind || !isHeldBack(context, row)) return false;
     moveToConflictName(context, occupant);
@@ -74,7 +76,7 @@ function makeWay(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, oc
     return true;
   }
   if (row.base?.parent === node.parentId && row.base.name === node.name) {
-    // Two nodes cannot have one name, so what is known of the other node is out of date.
+    // Two nodes cannot have one name, so the row of the other node is out of date.
     if (isNew) metadata.rereads.add(row.nodeId);
     if (isNew) context.activity.wake();
     return false;
@@ -85,8 +87,8 @@ function makeWay(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, oc
 }
 
 /**
- * A row is held back when it cannot be sent for an unknown time. Then it must not hold the name. For example, the room
- * that it waits for may be taken by the files of a folder that waits for this name.
+ * True: the row cannot be sent for an unknown time, so it must not hold the name. Example: it waits for room, and that
+ * room is taken by the files of a folder that waits for this name.
  */
 function isHeldBack(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): boolean {
   const step = plan(viewOf(context, row));

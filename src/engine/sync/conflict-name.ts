@@ -1,15 +1,15 @@
-/** The name of a local copy that is kept beside the file that takes its name. Pure. */
+/** The name of a conflict copy or a recovered copy. Pure. */
 import { NAME_BYTES_MAX } from "../../contract/names.ts";
 import type { WallTime } from "../../lib/clocks.ts";
 
-/** In bytes. A longer ending is not an extension, but text that happens to follow a dot: it may be cut. */
+/** Bytes. A longer ending is not an extension, but text that happens to follow a dot. It may be cut. */
 const EXTENSION_BYTES_MAX = 32;
 
 export type KeptFor = "conflict" | "recovered";
 
 /**
- * "report (conflict, host, 2026-01-31 12.00.05).txt"; with " 2", " 3" … while that is taken. `milliseconds`: wall
- * clock.
+ * Returns "report (conflict, host, 2026-01-31 12.00.05).txt", or with " 2", " 3" … after the time if that is taken. At
+ * most NAME_BYTES_MAX bytes. `milliseconds`: wall clock.
  */
 export function conflictName(
   name: string,

@@ -1,4 +1,4 @@
-/** Updates the rows of a file once its bytes are known to be a version of its node, whichever flow found that out. */
+/** Updates the rows of a file whose bytes turned out to be a version of its node. */
 import type { Attempt } from "../../metadata/attempts.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { Inode } from "../../metadata/inodes.ts";
@@ -8,7 +8,7 @@ import type { Tree } from "../tree/index.ts";
 import { isStandIn } from "./effect.ts";
 import { knowSaves } from "./link-groups.ts";
 
-/** The content that was sent is a version now: it becomes clean, unless it has changed meanwhile. */
+/** The sent content is a version now. It becomes clean, unless it has changed meanwhile. */
 export function adoptVersion(
   context: Rows & LocalFiles & Uploads & Tree,
   row: NodeRow,
@@ -27,15 +27,15 @@ export function adoptVersion(
       : "copyOf" in request
         ? inode.content !== "dirty" && inode.originVersion === request.version
         : inode.hash === request.hash && inode.content !== "open";
-  // A newer head from elsewhere hides the version that our content became. No reference to it can be made, so its bytes
-  // stay the local ones.
+  // A newer head from elsewhere hides the version that our content became. That version cannot be referred to, so the
+  // content stays dirty with its local bytes.
   if (!isNewest || isStandIn(base.head)) return;
   recordVersion(context, inode, nodeId, base, request.hash);
 }
 
 /**
- * Everything of the row agrees with base. Bytes that were written again and are the same as before are that version:
- * nothing needs to be sent.
+ * The plan found nothing to do for the row. Content that was written again with the same bytes as base is that version,
+ * and becomes clean.
  */
 export function agreeOnContent(context: Rows & LocalFiles & Uploads & Tree, row: NodeRow): void {
   const { base, nodeId } = row;
@@ -54,7 +54,7 @@ function recordVersion(
   const { metadata } = context;
   context.cancellations.delete(inode.id);
   const hash = known ?? inode.hash ?? base.hash;
-  // A writer that has not written yet keeps the content "open". After a crash that mark makes us check the file.
+  // With a writer that has not written yet, the content is "open". That mark has the file checked after a crash.
   const content = context.cacheFiles.writersOf(inode) > 0 ? "open" : "clean";
   const clean = metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
   knowSaves(context, clean, base.attributes.link);

@@ -1,17 +1,17 @@
 /**
- * Detached files: programs here have them open for writing, and their names went on without them. Nothing unsent was in
- * such a file when another mount wrote another version, or removed or replaced the name. So the name shows that at
- * once. The program goes on with its bytes, as after a rename over its file on any disk: they are an inode without a
- * name (metadata/detached-files.ts). What the program writes from then on gets a name again, once: that of a copy
- * beside, or its own, if that was removed and is free. From then on it is a file like any other.
+ * Detached files. A program here has the file open for writing, and its name went on without it: another mount wrote
+ * another version, or removed or replaced the name. Nothing unsent was in the file then, so the name shows the change
+ * at once. The program goes on with the old bytes, as after a rename over its file on any disk. They are an inode
+ * without a name (metadata/detached-files.ts). Once the program has written to it, the inode gets a name again: its own
+ * name if that was removed and is free, else that of a copy. From then on it is a file like any other.
  *
- *     detached ──written, and a snapshot was taken (upload/snapshot.ts)──► named        ├─ closed, or left by a mount
- * that ended, with changes ─────────► named        └─ the same, unchanged ─────────────────────────────────────────► an
- * orphan, which goes
+ *     detached ─┬─ changed, and a snapshot was taken (upload/snapshot.ts) ─────────► named
+ *               ├─ changed, then closed, or left by a mount that ended ────────────► named
+ *               └─ unchanged, then closed, or left by a mount that ended ──────────► an orphan, which goes
  *
- * Each arrow is one transaction. The rows say so before a byte changes (files/set-dirty.ts). What the kernel writes by
- * itself is found by its hash after a crash (start/recover.ts). Dirty content of a detached file never goes
- * (files/orphans.ts).
+ * Each arrow is one transaction. The rows say "changed" before a byte changes (files/set-dirty.ts). Writes in
+ * passthrough are found after a crash, by the hash of the file (start/recover.ts). Dirty content of a detached file is
+ * never removed (files/orphans.ts).
  */
 import { nameProblem } from "../../contract/names.ts";
 import type { DetachedFileRow, Place } from "../../metadata/detached-files.ts";
@@ -26,8 +26,8 @@ import { leaveGroup } from "./link-groups.ts";
 import { freeConflictName } from "./name-conflicts.ts";
 
 /**
- * Call this before the last names of the inode go, which the caller removes in the same transaction. The inode holds
- * nothing unsent: its content is `version`.
+ * Detaches a file whose last names the caller removes next, in the same transaction. The inode holds nothing unsent:
+ * its content is `version`. `isRemoved`: the name goes; false: the name shows another inode.
  */
 export function detachFromName(
   context: Rows & LocalFiles & Tree,
@@ -41,15 +41,15 @@ export function detachFromName(
   leaveGroup(context, inode.id);
   const { hash } = version;
   metadata.detachedFiles.add({ inode: inode.id, way: wayTo(context, entry), isRemoved, hash });
-  // For the program that has the file open, its link count falls.
+  // The link count of the file falls, which changes the ctime.
   metadata.inodes.update(inode.id, { ctime: context.stats.nowText() });
   if (inode.content !== "dirty") return;
-  // Its bytes were found to be that version, and the rows did not say so yet.
+  // The bytes were found to be that version, and the rows did not say so yet.
   metadata.inodes.update(inode.id, { content: "open", ...version });
   for (const snapshot of metadata.snapshots.unusedOf(inode.id)) context.snapshotFiles.drop(snapshot.id);
 }
 
-/** Gives a detached file a name, so that what was written to it is sent. Runs inside the caller's transaction. */
+/** Gives a detached file a name, so that its content is sent. Runs inside the caller's transaction. */
 export function renameDetached(
   context: Rows & LocalFiles & Uploads & Host & Tree,
   { inode: id, way, isRemoved, dirtySince }: DetachedFileRow,
@@ -67,7 +67,7 @@ export function renameDetached(
   log.warn({ name: own, copy: name }, "written here after it was changed elsewhere: both are kept");
 }
 
-/** Decides about detached files that have no writer any more. */
+/** Detached files without a writer are detached no longer: changed ones get a name, the others become orphans. */
 export function resolveDetached(context: Rows & LocalFiles & Uploads & Host & Tree): void {
   const { metadata } = context;
   for (const detached of metadata.detachedFiles.all()) {
@@ -81,7 +81,7 @@ export function resolveDetached(context: Rows & LocalFiles & Uploads & Host & Tr
   }
 }
 
-/** The detached files. Nothing of them has a name yet. */
+/** The detached files, as the status shows them. */
 export function detachedFiles({ metadata }: Pick<Rows, "metadata">): NonNullable<EngineStatus["overtaken"]> {
   return metadata.detachedFiles.all().map((detached) => {
     const { inode, isRemoved, dirtySince } = detached;
@@ -101,7 +101,10 @@ function wayTo({ metadata }: Pick<Rows, "metadata">, entry: Entry): Place[] {
   return way;
 }
 
-/** The folder that the file was in. If the folder is gone, it comes back as a new folder, in the folder above. */
+/**
+ * The folder that the file was in. If it is gone, it is made anew, with the folders above it that are gone too. If a
+ * file is in the way, the folder above it.
+ */
 function folderOf(context: Rows & Tree, way: readonly Place[]): InodeId {
   const { metadata } = context;
   const isThere = (folder: InodeId) => folder === ROOT_INODE || metadata.entries.links(folder) > 0;

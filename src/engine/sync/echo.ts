@@ -1,8 +1,8 @@
 /**
- * For gateways that count no changes. What is heard of a node gets a revision that is made here, so that news and lag
- * are told apart as with any other gateway. Only a read by id is believed, unless a write of ours was answered since
- * the read was asked for (core/read-order.ts). A state that a write of ours moved the node away from is an echo until
- * the settle time is over; then the node is read again. Never waits.
+ * For gateways that count no changes (plain ones). Each told state of a node gets a revision that is made here, so that
+ * news and lag are told apart as with any other gateway. Only a read by id is believed, unless a write of ours was
+ * answered since that read began (core/read-order.ts). A state that a write of ours has replaced is an echo until the
+ * settle time is over; then the node is read again. Never waits.
  */
 import { sameValue } from "../../contract/attributes.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
@@ -28,8 +28,8 @@ const stateOf = (node: Node): State => ({
 });
 
 /**
- * The node as it may be compared and stored: with the gateway's revision, or with one that is made here. Undefined: it
- * is lag.
+ * The node with the gateway's revision, or with one that is made here, so that it may be compared and stored. Its
+ * attributes are within the limits. Undefined: the told state is lag.
  */
 export function withRevision(context: Needs, told: Node, source: Source): Node | undefined {
   const node = withinLimits(told);
@@ -50,7 +50,8 @@ function revisionHere(context: Needs, node: Node, source: Source): number | unde
   const { base, seen } = row;
   if (seen !== null && "node" in seen && isSame(state, stateOf(seen.node))) return seen.node.revision;
   if (base !== null && isSame(state, base)) {
-    // The node was seen in another state meanwhile. It is back again, unless an old list says so.
+    // The node was seen in another state meanwhile. A read by id means that it is back in base's state; a list may be
+    // old.
     return seen === null || source !== "id" ? base.revision : newestRevision(row) + 1;
   }
   if (isEcho(context, node.id, textOf(state))) return undefined;
@@ -60,9 +61,9 @@ function revisionHere(context: Needs, node: Node, source: Source): number | unde
 }
 
 /**
- * The node after a write of ours that was answered. It is newer than all that was heard before the write was sent. It
- * is not known whether what was heard since came before or after the write. The answer takes its place, and the node is
- * read again.
+ * The node as the answer to a write of ours tells it, with a revision. It is newer than every state that was heard
+ * before the write was sent. A state that was heard since may be older or newer. The answer replaces it, and the node
+ * is read again.
  */
 export function afterWrite(context: Needs, row: NodeRow, told: Node): Node {
   const node = withinLimits(told);
@@ -73,16 +74,16 @@ export function afterWrite(context: Needs, row: NodeRow, told: Node): Node {
 }
 
 /**
- * The answer shows our request and nothing else when the node equals `expected`: base after exactly our request. After
- * a lost answer it is not enough that the node changed once since base: another mount may have done the same and more.
- * Also, the row may know of newer content than that in base, which is still to be adopted.
+ * True: the answer shows our request and nothing else, because the node equals `expected`, which is base after exactly
+ * our request. One change since base would not prove that after a lost answer: another mount may have done the same and
+ * more. Nor would it if the row has seen newer content than base's, which is still to be adopted.
  */
 export function isOnlyOurs(context: Needs, before: Base | null, expected: Base, node: Node): boolean {
   if (context.client.features.isFull && node.revision !== (before?.revision ?? 0) + 1) return false;
   return isSame(stateOf(node), expected);
 }
 
-/** Notes that a write of ours moved the node away from the state `before`, or (`after` null) removed the node. */
+/** Notes that a write of ours replaced the state `before` by `after`, or removed the node (`after` null). */
 export function supersedeState(context: Needs, nodeId: string, before: State | null, after: State | null): void {
   const { client, metadata, runtime } = context;
   if (client.features.isFull) return;
@@ -93,7 +94,9 @@ export function supersedeState(context: Needs, nodeId: string, before: State | n
   }
 }
 
-/** Forgets states whose settle time is over. Nodes that were seen in such a state are read again. */
+/**
+ * Forgets superseded states whose settle time is over. Nodes that were told in such a state meanwhile are read again.
+ */
 export function forgetEchoes(context: Needs): void {
   const { client, metadata, runtime } = context;
   if (client.features.isFull) return;
@@ -119,7 +122,7 @@ function textOf({ parent, name, head, attributes }: State): string {
   return JSON.stringify([parent, name, head, sorted(attributes)]);
 }
 
-/** The same text whatever the order of keys. */
+/** The value with its keys in order, so that equal values have equal texts. */
 function sorted(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   return Object.entries(value)

@@ -5,19 +5,22 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import type { Base } from "../../metadata/nodes.ts";
 import type { Request } from "../core/index.ts";
 
-/** The start of a text that stands for a head whose id is not known. It equals no head of the gateway. */
+/** The start of a text that stands in for a head whose id is not known. No head of the gateway begins so. */
 const STAND_IN = "superseded:";
 
-/** A head is such a stand-in when a newer head from elsewhere hides the version that our content became. */
+/** True: the head is a stand-in, because a newer head from elsewhere hides the version that our content became. */
 export const isStandIn = (head: string | null): boolean => head?.startsWith(STAND_IN) === true;
 
-/** A node as an answer tells it: as base would describe it, and the key of its latest change. Null: none, or not told. */
+/**
+ * A node as an answer shows it, in the form of base, with the key of its latest change. `lastKey` null: it has none, or
+ * the gateway tells none.
+ */
 export interface Shown {
   readonly base: Base;
   readonly lastKey: string | null;
 }
 
-/** Base after exactly our request. The node may have been changed since. */
+/** Base after exactly our request. `shown` is the node in the answer, which others may have changed since. */
 export function effectOf(
   before: Base | null,
   { request, key }: Attempt<Request>,
@@ -39,13 +42,13 @@ export function effectOf(
         features.hashes && request.hash !== null
           ? shown.hash === request.hash
           : shown.size === request.size && (!features.isFull || lastKey === key);
-      // A newer head from elsewhere hides the id of ours: a stand-in that equals no head.
+      // If a newer head from elsewhere hides our version, its id is not known.
       const head = isHeadOurs ? shown.head : `${STAND_IN}${key}`;
       const hash = request.hash ?? shown.hash;
       const place = "parent" in request ? { parent: request.parent, name: request.name } : {};
-      // The mtime is that of the content, or there is none. Of the other attributes only the sent ones change.
+      // The mtime is the sent one, or there is none. Of the other attributes only the sent ones change.
       const attributes = patchAttributes(kept, held(request.attributes));
-      // The content is ours, whatever else was changed. So `shown` tells when it was written.
+      // If the shown content is ours, `shown` tells the time at which it was written.
       const modifiedAt = isHeadOurs && before !== null ? shown.modifiedAt : common.modifiedAt;
       return { ...common, ...place, head, hash, size: request.size, attributes, modifiedAt };
     }

@@ -1,4 +1,4 @@
-/** Reads nodes by id, which is the one kind of read that is never old, and brings the result to the rows. */
+/** Reads nodes by id and brings the results to the rows. A read by id is the one kind of read that is never old. */
 import { RemoteError } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
@@ -14,14 +14,14 @@ import { observeDeletion, observeMovedOut, observeNode } from "./observe.ts";
 import { isContentUnknown } from "./own-writes.ts";
 import { requestRelist } from "./request-relist.ts";
 
-/** How many unknown folders above a node are read. A gateway that tells of more is taken to tell of a circle. */
+/** The most unknown folders above a node that are read. More count as a circle. */
 const DEPTH_MAX = 1000;
 /**
- * A node that the gateway does not tell of, or whose folder is not visible, is read again after this; then less and
- * less often.
+ * A node that the gateway fails to tell of, or whose folder is not visible, is read again after this time; then less
+ * and less often.
  */
 const UNTOLD_MS = 10_000;
-/** The same pause for a node that may not be read itself. */
+/** The same for a node that the account may not read. */
 const HIDDEN_MS = 60_000;
 /** Nodes that are moved out in one synchronous stretch. */
 const SLICE = 200;
@@ -48,9 +48,9 @@ export async function readNode(context: Rows & Remote, nodeId: string, signal: A
 }
 
 /**
- * The node; "hidden" if the account has no grant for it; undefined if its id answers 404. One node without a grant must
- * not keep the journal from being followed. Rejects if the token lacks the scope (it can read no node), and with any
- * other failure.
+ * The node; "hidden" if the account has no grant for it; undefined if its id answers 404. So one node without a grant
+ * does not keep the journal from being followed. Rejects with the RemoteError of any other failure, also if the token
+ * lacks the scope and can read no node at all.
  */
 export function readOrHidden(
   context: Rows & Remote,
@@ -64,15 +64,15 @@ export function readOrHidden(
   });
 }
 
-/** A node is untellable when the gateway fails to tell of it, now or for good, and does not fail for every node. */
+/** True: the gateway fails to tell of this node (5xx, or a malformed answer), and does not fail for every node. */
 export function isUntellable({ network }: Pick<Remote, "network">, error: unknown): boolean {
   const isFailed = error instanceof RemoteError && (error.code === "server" || error.code === "malformed");
   return isFailed && network.isOnline && network.pauseMs("getNode") === 0;
 }
 
 /**
- * Reads the node and the folders above it that are not known, and observes them from the top down. Rejects with the
- * RemoteError of a read.
+ * Reads the node and the unknown folders above it, and observes them from the top down. Rejects with the RemoteError of
+ * a read.
  */
 export async function refreshNode(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
@@ -98,9 +98,9 @@ export async function refreshNode(
 }
 
 /**
- * The node was moved out of the folder that is mounted. For this mount it is gone, with all that is in it: first what is
- * in a folder, then the folder, in slices, so that other requests get in between. If the process dies in the middle, the
- * node is read again, and the rest goes.
+ * The node was moved out of the folder that is mounted. For this mount it is gone, with all that is in it. The nodes in
+ * a folder go before the folder, in slices, so that other requests get in between. If the process dies in the middle,
+ * the next one reads the node again, and the rest goes.
  */
 async function moveOut(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
@@ -123,7 +123,10 @@ async function moveOut(
   metadata.rereads.done(reread);
 }
 
-/** True: the node's name is in the folder here, too. A program may have moved it elsewhere, which is yet to be sent. */
+/**
+ * True: the node's name is in this folder here, too. False if a program has moved it elsewhere and that is not sent
+ * yet.
+ */
 function isIn(
   { metadata, nodeRows }: Rows & Tree,
   row: NodeRow,
@@ -134,8 +137,8 @@ function isIn(
 }
 
 /**
- * Reads the node less and less often: each time after half as long again as it could not be read. Until it can be read
- * and placed, it stays as it is here.
+ * The node could not be read or placed, and is read less and less often: each time after half of the time for which
+ * that has been so. Until then it stays as it is here.
  */
 export function askMoreSeldom({ metadata, runtime }: Rows & Host, reread: Reread): void {
   const now = runtime.now();
@@ -151,8 +154,8 @@ export function askMoreSeldom({ metadata, runtime }: Rows & Host, reread: Reread
 /**
  * The id answers 404. The node counts as gone only if its folder still answers, and if its id has answered 404 for the
  * settle time. If the folder does not answer, the node is merely not visible, and everything is kept. Soon after the
- * creation of a node, a gateway may not find it by its id, whatever the journal shows. The journal tells most deletions
- * first.
+ * creation of a node, a gateway may not find it by its id, even if the journal shows it. Most deletions are known from
+ * the journal before this.
  */
 async function confirmGone(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
@@ -163,7 +166,7 @@ async function confirmGone(
   const { rereads } = metadata;
   const { nodeId } = reread;
   const row = metadata.nodes.ofNodeId(nodeId);
-  // The root has no folder that could tell whether the root is gone. It is read at each start.
+  // The root has no folder that could show whether the root is gone. It is read at each start.
   if (row?.base != null && row.base.parent === null) return rereads.done(reread);
   if (row?.base?.parent != null && isSettled(context, reread)) {
     const { parent } = row.base;
@@ -178,8 +181,9 @@ async function confirmGone(
 }
 
 /**
- * The account may not read the node. What is here of the node is kept. A node without a row here is soon not read any
- * more. Whether the node is deleted the refusal does not say: one that was deleted may have been restored.
+ * The account may not read the node. Its row is kept, and it is read again later. A node without a row is read only
+ * until the settle time is over. The refusal does not tell whether the node is deleted, so a tombstone is not taken as
+ * a sign: the node may have been restored.
  */
 export function notVisible(context: Rows & Remote & Uploads & Host & Tree, reread: Reread): void {
   const { metadata, runtime } = context;
@@ -191,7 +195,7 @@ export function notVisible(context: Rows & Remote & Uploads & Host & Tree, rerea
 function takeAsGone(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, reread: Reread): void {
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(reread.nodeId);
-  // The node was found, or we wrote to it, while its folder was read: it is there.
+  // While its folder was read, the node was found, or we wrote to it: it is there.
   if (row?.base == null || !isSettled(context, reread)) {
     waitOrForget(context, reread);
     return;
@@ -206,9 +210,9 @@ function isSettled({ metadata, runtime }: Rows & Host, { nodeId }: Reread): bool
 }
 
 /**
- * The node is read again, less and less often. A node without a row here is read only until it is settled that the node
- * is gone, or not for us. After that, only a list of its folder would tell that it can be seen after all, so the folder
- * is listed.
+ * The node is read again, less and less often. A node without a row is read only until its tombstone or the settle time
+ * shows that it is gone, or not visible. After that only a list of its folder could show the node, so the folder is
+ * listed.
  */
 function waitOrForget(
   context: Rows & Remote & Uploads & Host & Tree,
@@ -228,7 +232,7 @@ function waitOrForget(
   if (folder !== undefined) requestRelist(context, folder);
 }
 
-/** Each time after twice as long, and also at the settle time. */
+/** The pause is as long as the id has been missing, so it doubles. The settle time brings one more read. */
 function nextAsk(since: RowTime, now: RowTime): RowTime {
   const next = plus(now, Math.min(SETTLE_MS, Math.max(ASK_AGAIN_MS, minus(now, since))));
   const settled = plus(since, SETTLE_MS);

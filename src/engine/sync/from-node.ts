@@ -1,4 +1,4 @@
-/** A node of the gateway as it is here: its hard link group, and the inode that is made of it. */
+/** What a node of the gateway becomes here: a hard link group, and an inode. */
 
 import type { Node } from "../../contract/resources.ts";
 import { savesOfLink } from "../../contract/saves.ts";
@@ -19,7 +19,10 @@ export function makeInodeOf(context: Pick<Rows & Tree, "metadata" | "stats">, no
   return linkGroup === null ? inode : inodes.update(inode.id, { linkGroup, saves: savesOfNode(node) });
 }
 
-/** The hard link group of the node. Null: it has none, or its content is not what the names of the group wrote last. */
+/**
+ * The hard link group of the node. Null: it has none, or its content is not the one that its link names, so a client
+ * that knows no links wrote it.
+ */
 export function groupOf(node: Node): string | null {
   const { link } = node.attributes;
   return node.kind === "folder" || link === undefined || link.hash !== node.contentHash ? null : link.group;
@@ -30,7 +33,7 @@ export function savesOfNode({ attributes: { link }, contentHash }: Node): readon
   return link === undefined || link.hash !== contentHash ? null : savesOfLink(link);
 }
 
-/** The fields of an inode that is exactly the node's head, adopted at the time `ctime`. */
+/** The fields of an inode whose content is exactly the node's head. `ctime`: the time of the adoption, as stored. */
 export function contentOfNode(node: Node, ctime: string) {
   const { link: _, ...attributes } = node.attributes;
   return {

@@ -1,8 +1,8 @@
 /**
- * Counts the bytes that the workspace will hold more when everything that waits is sent. The rows are added up a slice
- * at a time, while uploads end and programs write; still each byte counts once. An upload that ends counts among what
- * the gateway holds from then on, so it is subtracted if its row was added before. The rows of open files are as old as
- * the last flush, so open files are left out of the slices and added in one go at the end.
+ * Counts the bytes by which the workspace will grow when all waiting content is sent. The rows are added up a slice at
+ * a time, while uploads end and programs write; still each byte counts once. The bytes of an upload that ends are held
+ * by the gateway from then on, so they are subtracted if their row was added before. The rows of open files are as old
+ * as the last flush, so open files are left out of the slices and added at the end in one go.
  */
 import { sleep } from "../../lib/runtime.ts";
 import type { AttemptId, InodeId, NodeRowId } from "../../metadata/ids.ts";
@@ -11,28 +11,27 @@ import type { CacheFile, Host, LocalFiles, Rows } from "../core/index.ts";
 
 const SLICE = 500;
 
-/** The effect of an attempt that was answered: its node row, and how many bytes more the gateway holds. */
+/** The effect of an attempt that was answered: its node row, and the bytes by which the gateway holds more. */
 export interface Grown {
   readonly node: NodeRowId;
   readonly growth: number;
 }
 
 export interface Growth {
+  /** Resolves to the bytes by which the workspace will grow. Rejects with the error of the disk or the database. */
   measure(): Promise<number>;
-  /**
-   * Called in the transaction that closes the attempt. If that transaction is undone, the call is repeated or does not
-   * count.
-   */
+  /** Call it in the transaction that closes the attempt. If that transaction is undone, the call does not count. */
   grew(attempt: AttemptId, grown: Grown): void;
-  /** The transaction of that call was undone. */
+  /** True: the transaction of that call was undone. */
   isUndone(attempt: AttemptId, node: NodeRowId): boolean;
 }
 
 interface Sum {
-  /** The place of the last row that was added up. */
+  /** The place of the last row that was added. */
   upTo: Place | undefined;
   /** Node rows that are left out of the slices. */
   readonly apart: ReadonlySet<NodeRowId>;
+  /** Attempts that ended after their rows were added. */
   readonly ended: Map<AttemptId, Grown>;
 }
 
@@ -56,7 +55,7 @@ export function createGrowth(context: Pick<Rows & LocalFiles & Host, "metadata" 
     }
   }
 
-  /** Sizes in bytes, by inode, of the files whose rows are behind. */
+  /** Sizes in bytes, by inode, of the open files whose rows may be behind. */
   async function sizes(): Promise<Map<InodeId, number>> {
     const behind = [...cacheFiles.values()].filter((cacheFile) => cacheFile.mayHaveUnpersistedStat);
     const found = await Promise.all(
@@ -107,7 +106,8 @@ export function createGrowth(context: Pick<Rows & LocalFiles & Host, "metadata" 
 }
 
 /**
- * How many bytes more the workspace holds when the row's content is sent. Negative if the content is smaller than base.
+ * The bytes by which the workspace grows when the row's content is sent. Negative if the content is smaller than
+ * base's.
  */
 export function growthOf(context: Pick<Rows, "metadata">, row: NodeRow): number {
   return row.kind === "file" ? (inodeOf(context, row)?.size ?? 0) - (row.base?.size ?? 0) : 0;

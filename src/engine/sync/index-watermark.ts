@@ -1,11 +1,11 @@
 /**
- * The index watermark, and the deletions that are remembered until it shows them: before that, a listing may still show
- * the node. Knows nothing of what a listing means.
+ * The index watermark, and the tombstones, which are kept until it has passed them: before that, a listing may still
+ * show the deleted node. Knows nothing of the meaning of a listing.
  *
- * Where the gateway has no positions, row time stands for them. A change of ours has the time at which it was answered,
- * and a list counts as old as a list can be. The wall clock would not do. If it is set back, our own writes would be
- * newer than any list for as long. If it is set ahead, each list would be newer than deletions that it does not show
- * yet.
+ * Where the gateway has no positions, row time stands in for them. A change of ours has the time at which it was
+ * answered, and a list counts as the oldest that it can be (the settle time). The wall clock would not do. Set back, it
+ * would make our own writes newer than any list for as long. Set ahead, it would make each list newer than deletions
+ * that it does not show yet.
  */
 import { SETTLE_MS } from "../../contract/features.ts";
 import { millisecondsOf, type RowTime } from "../../lib/clocks.ts";
@@ -14,13 +14,13 @@ import type { Host, Remote, Rows } from "../core/index.ts";
 
 type Needs = Pick<Remote & Host, "client" | "runtime">;
 
-/** The position of a write of ours that was answered now. `told`: by the gateway (absent or 0: not told). */
+/** The position of a write of ours that was answered now. `told`: the position in the answer (absent or 0: none). */
 export function positionNow({ client, runtime }: Needs, told?: number): WritePosition {
   const now = runtime.now();
   return client.features.isFull ? told || { unconfirmedSince: now } : millisecondsOf(now);
 }
 
-/** Notes the position, if it is known, of our newest write. "Settled" needs it. */
+/** Notes the position of a write of ours, if it is known. The newest one must be shown before all is settled. */
 export function noteWritten({ metadata }: Pick<Rows, "metadata">, position: WritePosition): void {
   const { settings } = metadata;
   if (typeof position === "number" && position > settings.getNumber("written"))
@@ -28,19 +28,19 @@ export function noteWritten({ metadata }: Pick<Rows, "metadata">, position: Writ
 }
 
 /**
- * Up to which position a list shows everything. `told`: by the gateway. `begun`: the row time at which the list was
- * asked for.
+ * The position up to which a list shows everything. `told`: the position in the answer. `begun`: the row time at which
+ * the list was asked for.
  */
 export function shownUpTo({ client }: Pick<Needs, "client">, told: number, begun: RowTime): number {
   return client.features.isFull ? told : oldest(begun);
 }
 
-/** The position of a list that was asked for at `begun`, where row time stands for positions. */
+/** The same where row time stands in for positions. */
 const oldest = (begun: RowTime): number => Math.max(0, millisecondsOf(begun) - SETTLE_MS);
 
 /**
- * An earlier release took the wall clock's time for positions. Such rows may lie ahead, and then no list would ever be
- * new enough.
+ * Sets positions that lie ahead of row time back to it. An earlier release wrote wall clock times as positions. With
+ * those, no list would ever be new enough.
  */
 export function positionsNotAhead({ client, metadata, runtime }: Rows & Remote & Host): void {
   const { settings, times } = metadata;
@@ -62,9 +62,9 @@ export function noteIndexWatermark({ metadata }: Pick<Rows, "metadata">, asOf: n
 }
 
 /**
- * True: the journal may have told already of changes in a folder of ours that came after `position`. The folder's node
- * was not known here then, and the journal does not tell them again. Without a journal only lists tell of changes, and
- * they are asked for again anyway.
+ * True: the journal may have told already of changes in a folder that we created at `position`. The folder's node was
+ * not known here then, and the journal does not tell them again. Without a journal only lists tell of changes, and all
+ * lists are repeated anyway.
  */
 export function isCoveredByIndex(
   { client, metadata }: Pick<Rows & Remote, "client" | "metadata">,
@@ -73,9 +73,7 @@ export function isCoveredByIndex(
   return client.features.isFull && (typeof position === "object" || position < metadata.settings.getNumber("cursor"));
 }
 
-/**
- * Asks for the shortest listing there is, and notes the watermark it tells. Rejects with the RemoteError of the list.
- */
+/** Asks for a listing of one item, and notes the watermark that it tells. Rejects with the RemoteError of the list. */
 export async function askIndexWatermark(context: Rows & Remote & Host, signal: AbortSignal): Promise<void> {
   const begun = context.runtime.now();
   const { asOf } = await context.client.listFolder(context.workspace.rootId, { pageSize: 1, signal });
@@ -84,8 +82,8 @@ export async function askIndexWatermark(context: Rows & Remote & Host, signal: A
 }
 
 /**
- * Forgets deletions that the journal (`cursor`) and the index have passed. A listing under way may be older than both,
- * so nothing is forgotten then.
+ * Forgets tombstones that the journal (`cursor`) and the index have passed. While a listing is under way nothing is
+ * forgotten, because it may be older than both.
  */
 export function forgetDeletions({ metadata, listings, treeListings }: Rows & Remote): void {
   if (listings.size > 0 || treeListings.count > 0) return;

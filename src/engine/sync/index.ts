@@ -1,4 +1,4 @@
-/** One node: what was heard of it, the plan that follows, the steps on this disk, and what answers mean. */
+/** One node: observation of its news, the plan that follows, the steps on this disk, and the effect of answers. */
 export type { Verdict } from "./acknowledge.ts";
 export type { Pending } from "./advance.ts";
 export type { Source } from "./echo.ts";

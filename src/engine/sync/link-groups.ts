@@ -2,13 +2,12 @@
  * Hard links (attribute `link` = group, hash, saves). Every name is a node of its own at the gateway; here the names of
  * one group share an inode. While the nodes of a group differ, an update is under way: the mount that made it brings
  * the other nodes up to date, and every other mount shows the newest node and sends nothing. The saves tell which node
- * is the newest (contract/saves). If two nodes were written at the same time, neither is: they are two files until a
- * writer that knows both makes them one. A node with other content than its link says was written by a client that
- * knows nothing of links: it leaves the group for good.
+ * is the newest (contract/saves). If two nodes were written at the same time, neither is the newest. They are two files
+ * until a writer that knows both makes them one. A node with other content than its link says was written by a client
+ * that knows nothing of links: it leaves the group for good.
  *
- * The nodes of a group are told of in any order, so two inodes may turn out to be one file. Then the inode that
- * programs know goes on, whichever node was heard of first, and the other inode's names become names of it (see
- * `unite`).
+ * News of a group's nodes comes in any order, so two inodes may turn out to be one file. Then the inode that programs
+ * know goes on, and the other inode's names become names of it (see `unite`).
  */
 import { type Attributes, sameValue } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
@@ -24,24 +23,26 @@ import { contentOfNode, groupOf, makeInodeOf, savesOfNode } from "./from-node.ts
 import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
 
 /**
- * How long other mounts wait before they bring the nodes of a linked file together: the mount that changed it goes
- * first.
+ * The shortest link lease. Other mounts wait this long before they bring the nodes of a linked file up to date: the
+ * mount that changed it goes first.
  */
 const LINK_LEASE_MS = 60_000;
-/** How many names are marked in one go when the link lease is over. */
+/** Names that are marked in one go when the link lease is over. */
 const NAMES = 100;
 
 type Needs = Pick<Rows, "metadata">;
 type Joining = Pick<Rows & LocalFiles, "metadata" | "cacheFiles">;
 
-/** A follower is a name of a linked file that was not changed here: other mounts bring its node up to date. */
+/** True: the row is of a linked file that was not changed here. Other mounts bring its node up to date. */
 export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boolean {
   const isUntouched = row.dirtySince === null && row.base !== null && inode.content !== "dirty";
   if (!isUntouched || inode.linkGroup === null || row.base?.attributes.link?.group !== inode.linkGroup) return false;
   return metadata.entries.links(inode.id) > 1;
 }
 
-/** The order of a node's content and the content that the other names of its group show. */
+/**
+ * The order of a node's content and the content of an inode of its group. "behind" and "newer" are said of the node.
+ */
 export type Order = "same" | "behind" | "newer" | "apart";
 
 type Saved = Pick<Inode, "hash" | "saves">;
@@ -51,13 +52,13 @@ const savesOf = ({ hash, saves }: Saved) => saves ?? (hash === null ? [] : saves
 const savedAs = (node: Node): Saved => ({ hash: node.contentHash, saves: savesOfNode(node) });
 
 /**
- * By the saves that led to each. Apart: each writer had not seen the other's content. So neither may replace the other,
- * nor be shown as if it had.
+ * The order of `other` and the inode, by the saves that led to each. Apart: neither writer had seen the other's
+ * content. So neither content may replace the other, nor be shown as if it had.
  */
 export function orderOf(inode: Saved, other: Saved): Order {
   if (inode.hash !== null && inode.hash === other.hash) return "same";
   const order = orderOfSaves(savesOf(inode), savesOf(other));
-  // Content that is being written is not a save yet: no other mount has seen it.
+  // Content without a hash is being written and is not a save yet, so no other mount has seen it.
   return order === "newer" && inode.hash === null ? "apart" : order;
 }
 
@@ -70,7 +71,7 @@ export function orderInGroup(inode: Inode, node: Node): Order | null {
   return orderOf(inode, savedAs(node));
 }
 
-/** The fields of the inode when it shows the node's content in place of its own. */
+/** The fields of the inode once it shows the node's content in place of its own. */
 export function contentAfter(context: Pick<Tree, "stats">, inode: Inode, node: Node) {
   return { ...contentOfNode(node, context.stats.nowText()), saves: savesInPlace(inode, node) };
 }
@@ -78,15 +79,16 @@ export function contentAfter(context: Pick<Tree, "stats">, inode: Inode, node: N
 function savesInPlace(inode: Inode, node: Node): readonly string[] | null {
   const theirs = savesOfNode(node);
   if (inode.linkGroup === null) return theirs;
-  // A client that knows nothing of links wrote it. All names show it, so from here on it is a save of the group.
+  // A client that knows nothing of links wrote the node. All names show its content, so from here on it is a save of
+  // the group.
   if (theirs === null) return node.contentHash === null ? null : savesOfContent(node.contentHash, savesOf(inode));
   const isNewer = groupOf(node) === inode.linkGroup && orderOf(inode, savedAs(node)) === "newer";
   return isNewer ? savesOfBoth(theirs, savesOf(inode)) : theirs;
 }
 
 /**
- * The node has the content that the inode shows, but it may have come about in another way. What came before the
- * content in either way is behind.
+ * The node has the content that the inode shows, but other saves may have led to it. The inode takes over those saves
+ * too, so that all of them count as behind.
  */
 export function knowSaves({ metadata }: Needs, inode: Inode, link: Link | undefined): Inode {
   if (link === undefined || link.group !== inode.linkGroup || link.hash !== inode.hash) return inode;
@@ -102,13 +104,13 @@ export function knowSaves({ metadata }: Needs, inode: Inode, link: Link | undefi
  */
 export function isAtNode(context: Rows & Tree, { id, content, hash, originNode, originVersion }: Inode): boolean {
   if (content !== "clean") return false;
-  // Looked at first: mostly this is enough, and no inode needs a look at thousands of names.
+  // The origin is looked at first. Mostly that is enough, without a look at the node of each name.
   const origin = originNode === null ? undefined : context.metadata.nodes.ofNodeId(originNode);
   if (origin?.base != null && origin.base.head === originVersion) return true;
   return hash !== null && context.nodeRows.ofInode(id).some(({ base }) => base?.hash === hash);
 }
 
-/** True: the node's content lives on under another name if this name goes. */
+/** True: the content lives on under another name of the file if this name goes. */
 export function hasOtherNames(context: Rows & LocalFiles & Tree, row: NodeRow, inode: Inode | undefined): boolean {
   if (inode !== undefined) return inode.kind !== "folder" && context.metadata.entries.links(inode.id) > 1;
   if (row.seen === null || !("node" in row.seen)) return false;
@@ -130,8 +132,8 @@ function hasAtNode({ nodeRows }: Pick<Tree, "nodeRows">, inode: Inode, { content
 }
 
 /**
- * A program removed the name here, and another mount wrote to the node. The names that are left show what was written,
- * and their nodes get it before this node goes.
+ * A program removed the name here, and another mount wrote to the node. The names that are left show that content, and
+ * their nodes get it before this node is deleted.
  */
 export function leaveToOthers(context: Rows & LocalFiles & Uploads & Tree, node: Node): void {
   const other = joinGroup(context, node);
@@ -144,8 +146,8 @@ interface Place {
 }
 
 /**
- * The inode of the node's group, with the order between them. An inode that was changed here, or may be, is joined only
- * by a node that it was made from.
+ * The inode of the node's group, with the order of the node to it. Newer content does not join an inode that was
+ * changed here, or may be. `except`: an inode that does not count.
  */
 function placeOf(context: Joining, node: Node, except?: number): Place | undefined {
   const { metadata } = context;
@@ -162,8 +164,8 @@ function placeOf(context: Joining, node: Node, except?: number): Place | undefin
 }
 
 /**
- * The inode of which the node is a name, if the node's group has one here. If the node's content is newer, the inode
- * shows it afterwards.
+ * The inode that the node's name belongs to, if the node's group has one here. If the node's content is newer, the
+ * inode shows it afterwards.
  */
 export function joinGroup(context: Rows & LocalFiles & Uploads & Tree, node: Node, except?: number): Inode | undefined {
   const { inode, order } = placeOf(context, node, except) ?? {};
@@ -177,7 +179,7 @@ export function joinGroup(context: Rows & LocalFiles & Uploads & Tree, node: Nod
   return gatherNames(context, shown) ?? shown;
 }
 
-/** The inode turns out to be a name of the node's group: its content was made of what the node has. */
+/** The inode enters the node's group: its content is the node's, or grew from it. */
 export function enterGroup({ metadata }: Needs, inode: Inode, node: Node): Inode {
   const linkGroup = groupOf(node);
   const saves = savesOfNode(node);
@@ -187,9 +189,8 @@ export function enterGroup({ metadata }: Needs, inode: Inode, node: Node): Inode
 }
 
 /**
- * Some names of the group came in before the inode was known to belong to it, or were apart from what the inode showed.
- * They become names of the same inode as the inode's own names. Returns that inode; undefined if there were no such
- * names.
+ * Some names of the group came in before the inode was known to belong to it, or were apart from its former content.
+ * Their inodes are united with this one. Returns the inode that goes on; undefined if there were no such names.
  */
 export function gatherNames(context: Rows & LocalFiles & Uploads & Tree, inode: Inode): Inode | undefined {
   const { metadata } = context;
@@ -207,9 +208,9 @@ export function gatherNames(context: Rows & LocalFiles & Uploads & Tree, inode: 
 }
 
 /**
- * Two inodes turn out to be one file, which shows what `shown` does. No program can write to `other`, and none of its
- * content is only there. The inode that goes on keeps its id and its open files. Programs look up the names of the
- * other one again. Returns the inode that goes on.
+ * Two inodes turn out to be one file, with the content of `shown`. No program can write to `other`, and its content is
+ * at the gateway. The inode that goes on keeps its id and its open files. Programs look up the names of the other one
+ * again. Returns the inode that goes on.
  */
 export function unite(context: Rows & LocalFiles & Uploads & Tree, shown: Inode, other: Inode): Inode {
   const { metadata } = context;
@@ -226,8 +227,8 @@ export function unite(context: Rows & LocalFiles & Uploads & Tree, shown: Inode,
 }
 
 /**
- * Content that is only in `shown`, or may change, stays there. Else the inode that programs have open goes on, or else
- * the older one.
+ * True: `other` goes on. Content that is only in `shown`, or may change, stays there. Else the inode that programs have
+ * open goes on, or else the older one.
  */
 function goesOnInstead(context: Rows & LocalFiles, shown: Inode, other: Inode): boolean {
   if (shown.content !== "clean" || context.cacheFiles.writersOf(shown) > 0) return false;
@@ -238,8 +239,8 @@ function goesOnInstead(context: Rows & LocalFiles, shown: Inode, other: Inode): 
 }
 
 /**
- * The inode shows what `shown` does. If it has that content already, it keeps its kernel node id, and nothing changes
- * for programs that have it open. `rows`: the rows of its own names.
+ * The inode takes over the content of `shown`. If it has that content already, it keeps its kernel node id, and nothing
+ * changes for programs that have it open. `rows`: the rows of its own names.
  */
 function showAs({ metadata }: Needs, inode: Inode, shown: Inode, rows: readonly NodeRow[]): void {
   const { kind, size, hash, originNode, originVersion, content, ctime, linkGroup, saves } = shown;
@@ -260,7 +261,7 @@ export function giveName(context: Rows & LocalFiles & Uploads, entry: Entry, fro
   giveNames(context, [entry], from, to);
 }
 
-/** The same for many names: of thousands, each is looked at once. */
+/** The same for many names in one go, so that of thousands each is looked at once. */
 function giveNames(context: Rows & LocalFiles & Uploads, entries: readonly Entry[], from: Inode, to: InodeId): void {
   const { metadata } = context;
   for (const entry of entries) metadata.entries.setInode(entry.id, to);
@@ -276,15 +277,15 @@ function giveNames(context: Rows & LocalFiles & Uploads, entries: readonly Entry
   context.queue.setInodeDirty(to, since);
 }
 
-/** The earliest time since which one of them has something to send (row time). */
+/** The earliest row time since which one of the rows has something to send. Null: none has. */
 function earliest(rows: readonly NodeRow[]): RowTime | null {
   const all = rows.flatMap(({ dirtySince }) => dirtySince ?? []);
   return all.length === 0 ? null : all.reduce(earlierOf);
 }
 
 /**
- * The attributes `theirs`, with those that were changed here under this name and not sent. Attributes that were changed
- * elsewhere too are those of `theirs`.
+ * The attributes `theirs`, with the unsent changes that were made here under this name. An attribute that was changed
+ * elsewhere too is that of `theirs`.
  */
 export function withUnsent(theirs: Attributes, { base, dirtySince }: NodeRow, { attributes }: Inode): Attributes {
   if (base === null || dirtySince === null) return theirs;
@@ -293,17 +294,17 @@ export function withUnsent(theirs: Attributes, { base, dirtySince }: NodeRow, { 
 }
 
 /**
- * The inode's content goes on as a new node. The nodes of the group, wherever their names are, never had that content.
- * As one more node of the group, the new one would count as behind, and theirs would be written over it.
+ * The inode leaves its group, because its content goes on as a new node. The nodes of the group never had that content.
+ * As one more node of the group, the new one would count as behind, and their content would be written over it.
  */
 export function leaveGroup({ metadata }: Needs, inode: InodeId): void {
   if (metadata.inodes.get(inode)?.linkGroup != null) metadata.inodes.update(inode, { linkGroup: null });
 }
 
 /**
- * A new inode for a node that is no name of any inode here. An inode of the same group that was changed here and has no
- * node yet goes on as another file. It would otherwise count as one more node of the group that is behind, and its
- * content would be lost without a conflict: no node of the group is compared with it.
+ * Makes a new inode for a node whose group has no inode here that it can join. An inode of the same group that was
+ * changed here and has no node yet becomes another file. Otherwise it would count as one more name that is behind, and
+ * its content would be lost without a conflict, because no node is compared with it.
  */
 export function inodeApart(context: Rows & Host & Tree, node: Node): Inode {
   const { metadata, runtime } = context;
@@ -317,8 +318,8 @@ export function inodeApart(context: Rows & Host & Tree, node: Node): Inode {
 }
 
 /**
- * A change came in by one of the inode's names. When the link lease that begins now is over, nodes that are still
- * behind are brought up to date from here.
+ * A change came in by one of the inode's names. A link lease begins. When it is over, nodes that are still behind are
+ * brought up to date from here.
  */
 export function lookLater(
   context: Pick<Rows & Uploads & Host, "metadata" | "runtime" | "activity" | "queue">,
@@ -326,15 +327,15 @@ export function lookLater(
 ): void {
   const { metadata, runtime, activity } = context;
   if (metadata.linkLeases.get(inode) !== undefined || metadata.entries.links(inode) < 2) return;
-  // Not all mounts at once: the second one finds the work done.
+  // The length is random, so that not all mounts begin at once: the second one finds the work done.
   const endsAt = plus(runtime.now(), Math.round(LINK_LEASE_MS * (1 + runtime.random())));
   metadata.linkLeases.begin(inode, endsAt);
   activity.wake(endsAt);
 }
 
 /**
- * One slice of names of the files whose link lease is over is marked to be looked at. Returns whether there is more to
- * do.
+ * Marks a slice of names of a file whose link lease is over, so that the plan looks at them. Returns whether there is
+ * more to do.
  */
 export function endLinkLeases({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">): boolean {
   const now = runtime.now();
@@ -348,7 +349,7 @@ export function endLinkLeases({ metadata, runtime }: Pick<Rows & Host, "metadata
   });
 }
 
-/** The names that leave an inode are waited for as they were there. */
+/** Names go from one inode to another, and the link lease of the first, if any, goes on for the second. */
 export function keepLinkLease({ metadata }: Needs, from: InodeId, to: InodeId): void {
   const turn = metadata.linkLeases.get(from);
   if (turn !== undefined) metadata.linkLeases.begin(to, turn.endsAt);

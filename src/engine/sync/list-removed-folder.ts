@@ -1,7 +1,7 @@
 /**
- * A folder that was removed here is not empty at the gateway. The refusal does not say what is in the folder, nor
- * whether it still is. So the folder is listed, and what the listing shows comes in like any other news. Something new
- * brings the folder back; what was sent or removed here is deleted first.
+ * A folder that was removed here is not empty at the gateway. The refusal does not name the nodes in it, and they may
+ * be gone by now. So the folder is listed, and the listed nodes come in like any other news. A new node brings the
+ * folder back. Nodes that were removed here too are deleted first.
  */
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
@@ -14,11 +14,11 @@ import { undeleteFolder } from "./adopt.ts";
 import { observeNode } from "./observe.ts";
 import { requestRelist } from "./request-relist.ts";
 
-/** How many nodes are observed in one synchronous stretch. */
+/** Nodes that are observed in one synchronous stretch. */
 const PAGE = 200;
-/** The pause between two deletions of a folder that is not empty. It doubles. */
+/** The first pause between two deletions of a folder that is not empty. It doubles. */
 const FIRST_MS = 1_000;
-/** Failures that say nothing of the folder that was listed. forbidden: a scope is missing. */
+/** Failures that are not about the folder that was listed. forbidden: a scope is missing. */
 const OF_ALL: readonly RemoteErrorCode[] = ["offline", "silent", "aborted", "unauthorized", "throttled", "forbidden"];
 
 /** The deletion of a folder was refused, because the folder is not empty at the gateway. */
@@ -26,14 +26,15 @@ export function removedFolderIsNotEmpty(context: Rows & Remote & Uploads & Host 
   const { metadata, runtime, notEmpty } = context;
   if (row.nodeId === null) return;
   if (row.entry !== null) {
-    // The folder has come back meanwhile. Its list tells what is in it.
+    // The folder has come back meanwhile. A new list shows the nodes in it.
     const folder = metadata.entries.get(row.entry)?.inode;
     if (folder !== undefined) requestRelist(context, folder);
     return;
   }
   const now = runtime.now();
   const since = notEmpty.get(row.nodeId)?.since ?? now;
-  // A listing that has shown nothing for so long is not late any more: it does not show what is there.
+  // The listing has shown no reason for the whole settle time. It is not merely late: it does not show all nodes. So
+  // the folder comes back.
   if (minus(now, since) >= SETTLE_MS) {
     comeBack(context, row.nodeId);
     return;
@@ -49,7 +50,7 @@ function comeBack(context: Rows & Remote & Uploads & Host & Tree, nodeId: string
 }
 
 /**
- * Lists each folder whose deletion was refused since it was listed last. Rejects with a failure that says nothing of
+ * Lists each removed folder whose deletion was refused since its last listing. Rejects with a failure that is not about
  * the folder that was listed.
  */
 export async function listRemovedFolder(
@@ -78,15 +79,18 @@ export async function listRemovedFolder(
   }
 }
 
-/** True: the folder may not, or cannot, be listed. If its next deletion is refused too, that may have changed. */
+/**
+ * True: the account may not list the folder, or the list is too long. The next refusal of its deletion brings another
+ * try.
+ */
 function isHidden(error: unknown): boolean {
   if (!(error instanceof RemoteError)) return false;
   return error.code === "tooLarge" || (error.code === "forbidden" && error.scope === undefined);
 }
 
 /**
- * True: the failure is about this folder. A folder that cannot be listed must not keep the other folders from being
- * listed, nor the journal from being followed.
+ * True: the failure is about this folder. It must not keep other folders from being listed, nor the journal from being
+ * followed.
  */
 function isOfFolder(error: unknown): boolean {
   return error instanceof RemoteError && !OF_ALL.includes(error.code);

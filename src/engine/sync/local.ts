@@ -20,7 +20,7 @@ export function localOf(
   const group = inode.linkGroup;
   const hash = inode.kind === "file" ? inode.hash : EMPTY_HASH;
   const isKept = group === null ? isLeft(context, row, hash) : hash === null;
-  // While the content has no snapshot, the content that the group wrote last is the one before.
+  // While the content has no snapshot, the node's link stays the one in base.
   const link = isKept ? row.base?.attributes.link : linkOf(row, inode, hash);
   const { link: _, ...attributes } = inode.attributes;
   return {
@@ -32,15 +32,15 @@ export function localOf(
 }
 
 /**
- * True: the node has left its group. Its link says nothing any more, and stays until the node gets other content.
- * Without hashes this cannot be told.
+ * True: the node has left its group. Its link means nothing any more, and stays until the node gets other content.
+ * Without hashes that cannot be known, and every link stays.
  */
 function isLeft({ client }: Pick<Remote, "client">, { base }: NodeRow, hash: string | null): boolean {
   if (!client.features.hashes) return true;
   return base !== null && base.attributes.link?.hash !== base.hash && hash === base.hash;
 }
 
-/** The link of what the group wrote last. The save that the node has so far is one of those before this one. */
+/** The link for the inode's content. The saves before it include the one that the node has so far. */
 function linkOf({ base }: NodeRow, { linkGroup: group, saves }: Inode, hash: string | null): Attributes["link"] {
   if (group === null || hash === null) return undefined;
   const before = base?.attributes.link;

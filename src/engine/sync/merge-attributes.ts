@@ -31,7 +31,7 @@ const OWNERS = [
   ["gid", "gname"],
 ] as const;
 
-/** Number and name are one owner. Both stay as one side made them. */
+/** Number and name are one owner: both come from the same side. */
 function withOneOwner(
   merged: Attributes,
   number: "uid" | "gid",

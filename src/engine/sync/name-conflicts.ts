@@ -1,4 +1,4 @@
-/** Names of entries that have to leave their name to a remote node. Runs inside the caller's transaction. */
+/** New names for entries that leave theirs to a remote node. Runs inside the caller's transaction. */
 import { nameProblem } from "../../contract/names.ts";
 import type { Entry } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -13,9 +13,9 @@ interface Shown {
 }
 
 /**
- * The name of a node's entry. If no file can have the node's name, the entry gets a name that no program can give. Such
- * an entry is in no listing. But the place of the node is known, so what is in it, and what becomes of it, is known
- * too.
+ * The name of a node's entry. If no file can have the node's name, the entry gets a name that no program can give, and
+ * is in no listing. With an entry the node has a place in the rows, so that nodes in it and later changes of it are
+ * known.
  */
 export function shownNameOf({ log }: Pick<Host, "log">, nodeId: string, name: string): Shown {
   const problem = nameProblem(name);
@@ -50,8 +50,8 @@ export function moveToConflictName(context: Rows & Uploads & Host, entry: Entry)
 }
 
 /**
- * The gateway has moved or removed the node, and that is about to be carried out here. Until then the entry has a name
- * that is not in use (no program can give a name with "/").
+ * The gateway has moved or removed the node, and that will be carried out here. Until then the entry has a name that is
+ * not in use (no program can give a name with "/").
  */
 export function moveToTemporaryName(context: Rows & Uploads, entry: Entry): void {
   const { metadata } = context;
@@ -59,7 +59,9 @@ export function moveToTemporaryName(context: Rows & Uploads, entry: Entry): void
   context.queue.enqueue(metadata.nodes.ofEntry(entry.id));
 }
 
-/** The entry stays after all: under its own name, if that is still free, else under a conflict name. */
+/**
+ * The entry stays after all. It leaves its temporary name for its own name, or for a conflict name if that is not free.
+ */
 export function moveBack(context: Needs, entry: Entry): void {
   if (!entry.name.startsWith("/")) return;
   const { metadata } = context;

@@ -1,6 +1,6 @@
 /**
- * Everything that is heard of the gateway's nodes comes in here: reads by id, listings, refusals. This file decides
- * what is news and what is lag. What to do about news is up to the plan. Never waits.
+ * All news of the gateway's nodes comes in here: reads by id, listings, refusals. This file tells news from lag. The
+ * plan decides about news. Never waits.
  */
 import type { Node } from "../../contract/resources.ts";
 import {
@@ -20,10 +20,7 @@ import { type Source, withRevision } from "./echo.ts";
 import { noteWritten } from "./index-watermark.ts";
 import { keyOfContent, recognizeOwn, recognizeUnkeyed } from "./own-writes.ts";
 
-/**
- * A node as the gateway told it. If it is older than what is known, it is lag and ignored. `source`: whether it was
- * read by id.
- */
+/** Takes in a node as the gateway told it. A state older than the known one is lag and ignored. */
 export function observeNode(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   told: Node,
@@ -43,13 +40,13 @@ export function observeNode(
     if (row.kind !== node.kind) return;
     const isNewer = isAfterBase(row, node.revision) && isAfterSeen(row, node.revision);
     const isNews = isNewer || (source === "id" && isContradicted(context, row, node));
-    // A request that was given up for a newer snapshot has arrived all the same: the news is ours.
+    // If the change was made by a request of ours that was given up and has arrived all the same, it is no news.
     if (isNews && recognizeOwn(context, node)) return;
     const hidden = isAfterBase(row, node.revision) ? keyOfContent(context, row, node) : undefined;
     if (hidden !== undefined && recognizeOwn(context, node, hidden)) return;
     const seen = isNews ? metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() }) : row;
     advance(context, seen.id);
-    // While the root was deleted, nothing was sent (host/read-only.ts); it may be restored.
+    // While the root is deleted, nothing is sent (host/read-only.ts). It may be restored now.
     if (node.id === context.workspace.rootId) metadata.afterCommit(() => context.activity.wake());
     const left = source === "id" ? metadata.nodes.get(seen.id) : undefined;
     if (left !== undefined) context.names.giveUndeletable(left);
@@ -58,8 +55,8 @@ export function observeNode(
 
 /**
  * True: a read by id contradicts the row at the same revision. A revision is one state of a node, and a read by id is
- * never old, so the earlier answer, to a write, was wrong. No request would ever correct it, because each asks for the
- * state that the wrong answer told.
+ * never old, so the earlier answer, to a write, was wrong. No later request would correct the row, because each one is
+ * made from the wrong state.
  */
 function isContradicted({ client }: Remote, { base, seen }: NodeRow, node: Node): boolean {
   if (!client.features.isFull || base === null || (seen !== null && "deleted" in seen)) return false;
@@ -67,13 +64,13 @@ function isContradicted({ client }: Remote, { base, seen }: NodeRow, node: Node)
   return known.revision === node.revision && !isSameBase(known, baseOf(node));
 }
 
-/** The node shows the state before a deletion that is known here. `node`: as `withRevision` returns it. */
+/** True: the node shows a state before a deletion that is known here. `node`: as `withRevision` returns it. */
 export function isStaleRead({ metadata }: Pick<Rows, "metadata">, node: Node): boolean {
   const tombstone = metadata.tombstones.get(node.id);
   return tombstone !== undefined && node.revision <= tombstone.revision;
 }
 
-/** The gateway no longer has the node. `position`: where the journal said so. Null: the node's id answers 404. */
+/** The gateway no longer has the node. `position`: that of the journal's entry. Null: the node's id answers 404. */
 export function observeDeletion(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   nodeId: string,
@@ -91,12 +88,13 @@ export function observeDeletion(
     const known = row.seen === null ? undefined : revisionOf(row.seen);
     const isUnplaced = row.seen !== null && "deleted" in row.seen && row.seen.position === undefined;
     if (!isAfterBase(row, revision) || (known !== undefined && revision < known)) return;
-    // The deletion is known already. What waits for a writer goes on waiting from the time when it was first seen.
+    // A deletion that is known already keeps the time at which it was first seen, so that the wait for a writer does
+    // not begin anew.
     const isKnown = row.seen !== null && "deleted" in row.seen;
     if (isKnown && position === null) return;
     if (revision === known && !(isUnplaced && position !== null)) return;
-    // The name was removed here too. So this may be our own deletion, whose answer was lost, and lists have to show
-    // that it is done.
+    // The name was removed here too, so this may be our own deletion whose answer was lost. It is settled only once
+    // lists show it.
     if (row.entry === null && position !== null) noteWritten(context, position);
     const seen = { deleted: true, revision, ...(position === null ? {} : { position }) } as const;
     metadata.nodes.update(row.id, { seen, seenAt: context.runtime.now() });
@@ -106,8 +104,8 @@ export function observeDeletion(
 }
 
 /**
- * The node is no longer in the folder that is mounted. That counts as a deletion just before its newest state, since it
- * may come back in that very state. `told`: the node as it was read by id; absent: it went with a folder.
+ * The node is no longer in the folder that is mounted. That counts as a deletion one revision before its newest state,
+ * because it may come back in that very state. `told`: the node as it was read by id; absent: it went with a folder.
  */
 export function observeMovedOut(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
@@ -127,29 +125,29 @@ export function observeMovedOut(
   });
 }
 
-/** No listing tells any more of what is in a folder that is gone, and without a journal nothing else does. */
+/** Requests reads of the nodes in a folder that is gone: no listing shows them any more, and there is no journal. */
 function askBelow({ metadata }: Rows, nodeId: string): void {
   for (const row of metadata.nodes.below(nodeId)) if (row.nodeId !== null) metadata.rereads.add(row.nodeId);
 }
 
 /**
- * True: a request of ours whose answer is not here yet created the node. An open request is repeated until it is
- * answered, and its answer gives the row the node's id. A request that was given up is answered by this node.
+ * True: a request of ours created the node, and its answer is not here yet. An open request is repeated until it is
+ * answered, and its answer gives the row the node's id. For a request that was given up, this node counts as the
+ * answer.
  */
 function isOwnCreation(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, node: Node): boolean {
   const { attempts } = context.metadata;
   if (node.lastKey === null) {
     if (context.client.features.isFull || node.parentId === null) return false;
-    // The gateway does not say who created the node. If an open request wants this place, the answer of that request
-    // will.
+    // The gateway does not tell the creator of the node. If an open request wants this place, its answer will.
     return attempts.isPlaceWanted(undefined, node.parentId, node.name) || recognizeUnkeyed(context, node);
   }
   return attempts.ofKey(node.lastKey)?.state === "open" || recognizeOwn(context, node);
 }
 
 /**
- * Tries nodes again that waited for their name, or that have got a row meanwhile: at most `limit` of them, in turn,
- * after the node id `after`. Returns the id of the last one; undefined if all have had their turn.
+ * Tries to place arrivals again: at most `limit` of them, in the order of their ids, after the node id `after`. Returns
+ * the id of the last one; undefined if all have had their turn.
  */
 export function retryArrivals(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,

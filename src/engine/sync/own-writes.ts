@@ -1,8 +1,8 @@
 /**
  * A request that was given up may have arrived all the same. Example: a program opens the file for writing while its
- * bytes are being sent, so the upload is given up. The request's key is kept for a while. It says that what the gateway
- * then shows is ours, and no conflict. If the node was changed elsewhere since, the journal still tells the key, and
- * what we sent tells our change from theirs. Where no key is told, a creation is recognised by all that it made.
+ * bytes are being sent, so the upload is given up. The request's key is kept for a while. It shows that the new state
+ * at the gateway is ours, and no conflict. If the node was changed elsewhere since, the journal still tells the key,
+ * and the request tells our change from theirs. Where no key is told, a creation is recognised by all that it made.
  */
 import type { Node } from "../../contract/resources.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
@@ -17,8 +17,8 @@ import { positionNow } from "./index-watermark.ts";
 import { requestRelist } from "./request-relist.ts";
 
 /**
- * Returns true if the change with this key is the effect of a request that was given up. Then base moves to that
- * effect, and newer content stays dirty.
+ * Returns true if the change with this key is the effect of a request of ours that was given up. Then base moves to
+ * that effect, and newer content stays dirty.
  */
 export function recognizeOwn(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
@@ -29,28 +29,29 @@ export function recognizeOwn(
   const attempt = key === null ? undefined : metadata.attempts.ofKey(key);
   const row = attempt?.state === "abandoned" ? metadata.nodes.get(attempt.node) : undefined;
   if (attempt === undefined || row === undefined) return false;
-  // The answer was long under way: base is newer than what it tells.
+  // This news was long under way: base is newer.
   if (row.nodeId === node.id && !isAfterBase(row, node.revision)) return false;
   const known = metadata.nodes.ofNodeId(node.id);
   if (known !== undefined && known.id !== row.id) return false;
   const position = positionNow(context);
   const effect = effectOf(row.base, attempt, { base: baseOf(node, position), lastKey: node.lastKey }, client.features);
-  // A request with content has a condition on the head that it replaces, and on nothing else. Another
-  // mount may have moved the node before our request arrived.
+  // A request with content has a condition on the replaced head only. So another mount may have moved the node before
+  // our request arrived.
   const isOnTop = row.nodeId === node.id && !isOnlyOurs(context, row.base, effect, node);
   const isHidden = node.lastKey !== key || isOnTop;
   const base = isHidden ? effect : baseOf(node, position);
   const isElsewhere = isCreatedElsewhere(context, row, node.id, base);
   metadata.attempts.remove(attempt.id);
-  // If the node was changed elsewhere since, it is foreign.
+  // A second node of one creation is ours only as long as it was not changed elsewhere.
   const isChanged = node.lastKey === null ? !isMadeBy(context, attempt, node) : isHidden;
   if (isElsewhere && isChanged) return false;
-  // An old answer: what was heard of the node since then is news.
+  // News of the node that is newer than this state stays news.
   const waiting = metadata.arrivals.get(node.id);
   if (waiting !== undefined && waiting.revision <= node.revision) metadata.arrivals.remove(node.id);
   const due = runtime.now();
   if (isElsewhere) {
-    // Two creations of one file. No name here shows the place of the older one any more, so its deletion is queued.
+    // Two creations of one file were carried out. No name here shows the place of this node any more, so its deletion
+    // is queued.
     metadata.nodes.create({ ...born(null, node), dirtySince: due, due });
     context.activity.wake();
     return true;
@@ -71,10 +72,9 @@ export function recognizeOwn(
 }
 
 /**
- * The same for a creation whose key the gateway does not tell. The name may be another one here by now, or gone. If the
- * node counted as foreign, it would come back under a name that programs have moved away from, or removed. Where the
- * gateway tells no hash, the node is read again with its content (fetch-node.ts); until then it gets no row, and true
- * is returned.
+ * The same for a creation whose key the gateway does not tell. Programs may have renamed or removed the name here
+ * since. As a foreign node, it would come back under its old name. Where the gateway tells no hash, the node is read
+ * again with its content (fetch-node.ts). Until then it gets no row, and this returns true.
  */
 export function recognizeUnkeyed(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, node: Node): boolean {
   const creations = creationsLike(context, node);
@@ -85,19 +85,21 @@ export function recognizeUnkeyed(context: Rows & LocalFiles & Remote & Uploads &
   return true;
 }
 
-/** True: only the node's content can tell that the node is ours, and the gateway does not tell its hash. */
+/** True: the node may be ours, only its content can show that, and the gateway does not tell the hash. */
 export function isContentUnknown(context: Rows & Remote & Host, node: Node): boolean {
   return context.metadata.nodes.ofNodeId(node.id) === undefined && isContentWanted(creationsLike(context, node), node);
 }
 
-/** Creations that were given up, and whose node the gateway does not mark as ours. */
+/** Creations that were given up and that may have made this node, by all but its content. */
 function creationsLike(context: Rows & Remote & Host, node: Node): readonly Attempt<Request>[] {
   if (context.client.features.isFull || node.parentId === null) return [];
   const creations = context.metadata.attempts.abandonedAt(node.parentId, node.name);
   return creations.filter((attempt) => isLike(context, attempt, node));
 }
 
-/** True: the node is exactly what the creation made (place, all attributes, content) and was not changed since. */
+/**
+ * True: the node has the place, the attributes and the content that the creation gave it, so it was not changed since.
+ */
 const isMadeBy = (context: Rows & Remote & Host, attempt: Attempt<Request>, node: Node) =>
   isLike(context, attempt, node) && isContentOf(attempt.request, node);
 
@@ -118,8 +120,8 @@ const isContentWanted = (creations: readonly Attempt<Request>[], { contentHash, 
   creations.some(({ request }) => "size" in request && request.hash !== null && request.size === size);
 
 /**
- * A folder of ours that existed at the gateway for a while before its node was known here. What others put into it
- * meanwhile, the journal told when the folder was not known here, so it is listed again.
+ * A folder of ours existed at the gateway for a while before its node was known here. Others may have put nodes into
+ * it. The journal has told of them already, while the folder was not known, so the folder is listed again.
  */
 function wasThere(context: Rows & Remote & Uploads & Tree, row: NodeRow): void {
   const inode = context.nodeRows.inodeOf(row);
@@ -129,10 +131,10 @@ function wasThere(context: Rows & Remote & Uploads & Tree, row: NodeRow): void {
 }
 
 /**
- * The key of a request that was given up, and whose content the node has. Something else of the node was changed since,
- * so the node does not bear the key, and the journal has not told of the request yet. Undefined, among others, if the
- * node was changed only once, by a change with another key or with none: then another mount wrote the same bytes. A
- * request that asked for another head was not carried out either.
+ * The key of a request that was given up and whose content the node has. Another change came after it, so the node has
+ * that change's key, and the journal has not told of the request yet. Undefined if there is no such request. A request
+ * with a condition on another head was not carried out. And if the node was changed only once since base, another mount
+ * wrote the same bytes.
  */
 export function keyOfContent(
   { metadata, client: { features } }: Pick<Rows & Remote, "metadata" | "client">,
@@ -147,8 +149,8 @@ export function keyOfContent(
 }
 
 /**
- * True: another request of the row, answered or not, made its node. A request for the same place cannot have been
- * carried out beside this one.
+ * True: another request of the row made its node, or may make it (its answer is not known). An open request for the
+ * same place cannot be carried out beside this one, so it does not count.
  */
 function isCreatedElsewhere({ metadata }: Rows, row: NodeRow, nodeId: string, made: Base): boolean {
   if (row.nodeId !== null) return row.nodeId !== nodeId;

@@ -1,8 +1,8 @@
 /**
- * The plan: from what the mount shows of a node (local), what was last agreed on (base) and what the gateway last told
- * (seen), it decides the next step towards agreement. Pure: no rows, no clock, no network. When a step may run
- * (debounce, retries) is up to the write-back loop. Any order of crashes, lag and edits only changes the three states,
- * so it only changes which step comes next.
+ * The plan decides the next step towards agreement from three states of a node: the one that the mount shows (local),
+ * the one last agreed on (base) and the one that the gateway told since (seen). Pure: no rows, no clock, no network.
+ * The write-back loop decides the time of a step (debounce, retries). Crashes, lag and edits, in any order, only change
+ * the three states, and so the next step.
  */
 import { type Attributes, attributesDifference, sameAttributes, sameValue } from "../../contract/attributes.ts";
 import type { Features } from "../../contract/features.ts";
@@ -14,17 +14,17 @@ import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
 /** The content that the mount shows. `size`: in bytes. */
 export interface LocalContent {
   /**
-   * open: a writable handle may have changed the content, and it was not looked at since. While its hash is known,
+   * open: a writable handle may have changed the content, and no look has shown it yet. While the hash is known,
    * nothing was written.
    */
   readonly state: "clean" | "open" | "dirty";
-  /** Null while not known: a snapshot has to be taken first. */
+  /** Null: not known; a snapshot has to be taken first. */
   readonly hash: string | null;
   readonly size: number;
   /** The version that the content is (clean) or grew from. */
   readonly originNode: string | null;
   readonly originVersion: string | null;
-  /** Its bytes can be sent: there is a snapshot of the newest content, or the content is empty. */
+  /** The bytes can be sent: there is a snapshot of the newest content, or the content is empty. */
   readonly hasSnapshot: boolean;
 }
 
@@ -45,7 +45,7 @@ export interface Partner {
   readonly hasAttempt: boolean;
 }
 
-/** All that the plan looks at. */
+/** The whole input of the plan. */
 export interface View {
   readonly kind: "file" | "folder";
   readonly isRoot: boolean;
@@ -63,32 +63,39 @@ export interface View {
   readonly writers: number;
   /** Nodes in this folder, according to base. */
   readonly below: number;
-  /** Entries of this folder that agree with the gateway, and entries that differ from it or are not there. */
+  /**
+   * For a folder that is gone at the gateway: its entries without and with unsent changes. New entries count as
+   * changed. For any other folder: 0.
+   */
   readonly cleanEntries: number;
   readonly dirtyEntries: number;
-  /** One of several names of a file, not changed here. What its node lacks, others bring. */
+  /** One of several names of a file, not changed here. Other mounts bring its node up to date. */
   readonly isFollower: boolean;
   /**
-   * Of a linked file: how the seen content relates to what the file shows. Null: it is in no group, or in another one.
+   * For a linked file: the order of the seen content to the shown content. Null: the node is in no group, or in another
+   * one.
    */
   readonly linkOrder: "same" | "behind" | "newer" | "apart" | null;
-  /** The file has other names, so its content does not go with this one. */
+  /** The file has other names, so its content lives on if this name goes. */
   readonly hasOtherNames: boolean;
-  /** There are passthrough writers, and write detection has not looked yet whether they have written. */
+  /** There are passthrough writers, and write detection has still to show whether they have written. */
   readonly mayHaveWritten: boolean;
-  /** A remote change has waited long enough for writers, or is to wait for none. */
+  /** The remote change has waited long enough for writers, or must not wait for them. */
   readonly hasWaited: boolean;
   /** In base, another node is at the place that this one wants. */
   readonly isPlaceOccupied: boolean;
   /** The node at that place, if it wants the place that this one has in base, and the gateway can exchange the two. */
   readonly partner: Partner | null;
-  /** This row is to break a rename cycle: what waits for its name is, by way of others, what it waits for itself. */
+  /**
+   * This row is to break a rename cycle: a row waits for its name, and it waits for that row, directly or by way of
+   * others.
+   */
   readonly isCycle: boolean;
   /** In base, the wanted folder is below this node. */
   readonly isInsideItself: boolean;
-  /** Another inode still has a version of this node as its only content at the gateway. */
+  /** The content of another row is, at the gateway, only a version of this node. */
   readonly isReferenced: boolean;
-  /** The workspace has room for the content, as far as is known. */
+  /** The workspace has room for the content, as far as this mount knows. */
   readonly fits: boolean;
   /** The abilities of the gateway. */
   readonly features: Features;
@@ -105,8 +112,8 @@ export interface View {
 }
 
 /**
- * The event that a row waits for. "look": only for write detection, to see what a passthrough writer may have done by
- * now.
+ * The event that a row waits for. "look": a look by write detection, which shows whether a passthrough writer has
+ * written.
  */
 export type Waiting =
   | "answer"
@@ -132,17 +139,17 @@ export type Step =
   | { readonly do: "send"; readonly request: Request }
   /** Move the node to a name that is not in use, so that a rename cycle opens. */
   | { readonly do: "breakCycle"; readonly ifRevision: number }
-  /** Adopt what was seen. What stays different is sent afterwards. */
+  /** Adopt the seen state. The remaining differences are sent afterwards. */
   | {
       readonly do: "adopt";
       readonly node: Node;
       readonly attributes: Attributes;
       readonly isPlaceAdopted: boolean;
       readonly isContentAdopted: boolean;
-      /** The content here is the seen one: it becomes the clean version that it is. */
+      /** The local content has the seen bytes: it becomes clean. */
       readonly isContentAgreed: boolean;
     }
-  /** The node was moved there, and what else is new of it has to wait: only the place is adopted. */
+  /** Moved there, and the other news has to wait for a writer: only the place is adopted. */
   | { readonly do: "adoptPlace"; readonly node: Node }
   /** Removed here, edited there: the name comes back. */
   | { readonly do: "undelete"; readonly node: Node }
@@ -155,7 +162,7 @@ export type Step =
 
 const wait = (reason: Waiting): Step => ({ do: "wait", for: reason });
 
-/** The next step for the node. Throws only by a bug: a root that wants to be elsewhere. */
+/** The next step for the node. Throws an Error only by a bug: a root that is to be moved. */
 export function plan(view: View): Step {
   if (view.hasAttempt) return wait("answer");
   if (view.seen !== null && view.base !== null) return judge(view, view.seen, view.base);
@@ -167,7 +174,7 @@ export function plan(view: View): Step {
 
 function planRemoval(view: View): Step {
   if (view.base === null || view.nodeId === null) return view.hasAbandoned ? wait("answer") : { do: "forget" };
-  // A child of the node, or a row that needs the node, may itself wait for this name.
+  // A child of the node, or a row whose content is a version of it, may itself wait for this name.
   if ((view.below > 0 || view.isReferenced) && view.isCycle && view.may.update) {
     return { do: "breakCycle", ifRevision: view.base.revision };
   }
@@ -195,33 +202,32 @@ function planCreation(view: View, local: Local): Step {
 }
 
 /**
- * A writer leaves a snapshot when it has finished, so the plan waits for it. But while the hash is known, the writer
- * has written nothing since a version, or since a snapshot that is gone: then a snapshot is taken now.
+ * The plan waits for a writer, because a snapshot is due once it has finished. But while the hash is known, the writer
+ * has written nothing since a version, or since a snapshot that is gone. Then a snapshot is taken now.
  */
 function snapshot(view: View, { hash }: LocalContent): Step {
   return view.writers > 0 && hash === null ? wait("writer") : { do: "snapshot" };
 }
 
-/** The content is the version that it comes from. Open content without a writer is looked at first. */
+/** True: the content is the version that it comes from. Open content without a writer has to be looked at first. */
 function isVersion(view: View, { state, hash }: LocalContent): boolean {
   return state === "clean" || (state === "open" && hash !== null && view.writers > 0);
 }
 
 /**
- * Borrowed content is a version of another node, at a gateway that takes no references. Then a snapshot is taken first:
- * with bytes of its own, the row does not hold back the deletion of that node, which may be what makes room for it.
+ * True: the content is a version of another node, which the gateway does not take by reference. A snapshot gives it
+ * bytes of its own. Then the row does not hold back the deletion of that node, which may make the room that the row
+ * waits for.
  */
 const isBorrowed = (view: View, content: LocalContent) =>
   isVersion(view, content) && !view.mayRefer && !isReady(content);
 
-/**
- * Bytes can be sent when there is a snapshot, or when there are no bytes, whatever version that is. A symlink has none.
- */
+/** True: the bytes can be sent. There is a snapshot, or there are no bytes. A symlink has none. */
 function isReady({ state, hash, size, hasSnapshot }: LocalContent): boolean {
   return hash !== null && hasSnapshot && (state === "dirty" || size === 0);
 }
 
-/** The mount that changed the other names goes first. */
+/** The row waits for the mount that changed the other names. */
 function planFollower(view: View, local: Local, base: Base): Step {
   const isSame = local.content === null || !differs(local.content, base);
   const isLike = !view.features.attributes || sameAttributes(base.attributes, local.attributes);
@@ -250,7 +256,7 @@ function planChange(view: View, local: Local, nodeId: string, base: Base): Step 
   return content ?? { do: "nothing" };
 }
 
-/** Only the place. Whatever else is new of either node is sent by itself afterwards. */
+/** The request changes only the places. Other changes of either node are sent by themselves afterwards. */
 function planExchange(
   { parent, partner: exchangePartner }: ExchangePlace,
   local: Local,
@@ -267,7 +273,7 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
   if (!view.may.update) return wait("scope");
   if (isBorrowed(view, content)) return snapshot(view, content);
   if (!view.fits) return wait("quota");
-  // The version that others still need could not be read any more.
+  // A plain gateway keeps no versions: a new one would replace the bytes that another row still needs.
   if (view.isReferenced && !view.features.isFull) return wait("reference");
   const { originNode, originVersion, hash, size } = content;
   const attributes = changedAttributes(base.attributes, local.attributes);
@@ -281,9 +287,9 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
 }
 
 /**
- * The attributes that go with new content: only those that were changed here. The request has a condition on the head
- * alone, and other attributes may have been changed elsewhere. Attributes that were removed here are sent as a patch
- * afterwards.
+ * The attributes that go with new content: the mtime, and those that were changed here. The others may have been
+ * changed elsewhere, and the request has a condition on the head alone. Attributes that were removed here are sent as a
+ * patch afterwards.
  */
 function changedAttributes(base: Attributes, local: Attributes): Attributes {
   const changed: Record<string, unknown> = {};
@@ -317,7 +323,7 @@ function planMove(
   return { do: "move", parent: local.parent };
 }
 
-/** The state that the gateway told is newer than base, so it is merged. Nothing is sent before that. */
+/** The seen state is newer than base, so it is merged. Nothing is sent before that. */
 function judge(view: View, seen: Seen, base: Base): Step {
   if ("deleted" in seen) return judgeDeletion(view, base);
   const { node } = seen;
@@ -326,7 +332,7 @@ function judge(view: View, seen: Seen, base: Base): Step {
   const isContentMoved = view.kind === "file" && !isSameContent({ head, hash }, base);
   const isPlaceAdopted = !view.isRoot && (node.parentId !== base.parent || node.name !== base.name);
   if (local === null) {
-    // Deletion against a remote edit: the edit wins. A mere move does not win against it.
+    // A remote edit wins against the local deletion. A mere remote move does not.
     const isSame = node.contentHash !== null && node.contentHash === base.hash;
     if (isContentMoved && !isSame && !view.hasOtherNames) return { do: "undelete", node };
     return {
@@ -347,8 +353,8 @@ function judge(view: View, seen: Seen, base: Base): Step {
     const { content } = local;
     isContentAgreed = !isRetyped && content.hash !== null && content.hash === node.contentHash;
     const isChangedHere = !view.isFollower && !isInOrder(view, local) && differs(content, base);
-    // A writer that has changed the content is waited for; it goes its own way in the end. A writer that has changed
-    // nothing keeps the bytes, without the name.
+    // The change waits for a writer that has changed the content; in the end, its content becomes a conflict copy. A
+    // writer that has changed nothing keeps the bytes, without the name.
     if (view.writers > 0 && !isContentAgreed) {
       if (isUnknown(view, content) || (isChangedHere && !view.hasWaited)) {
         return isPlaceAdopted ? { do: "adoptPlace", node } : wait("writer");
@@ -356,7 +362,7 @@ function judge(view: View, seen: Seen, base: Base): Step {
       if (!isChangedHere && view.mayHaveWritten) return wait("look");
     }
     if (content.state === "open" && view.writers === 0) return { do: "snapshot" };
-    // A clean version needs no hash to be kept beside: a gateway that tells no hashes has it all the same.
+    // Clean content is a version of the gateway, even if that tells no hashes. So it can be kept beside without a hash.
     if (!isContentAgreed && isChangedHere && content.hash === null && content.state !== "clean")
       return { do: "snapshot" };
     // The remote version has the same bytes as base, so the local change is a change of those bytes.
@@ -380,16 +386,16 @@ function judge(view: View, seen: Seen, base: Base): Step {
 }
 
 /**
- * Contents are in order when one came after the other. Then the later writer had seen the earlier content, so neither
- * has to be kept beside.
+ * True: of the two contents, one came after the other. The later writer had seen the earlier content, so neither has to
+ * be kept beside.
  */
 function isInOrder({ linkOrder }: View, { content }: Local): boolean {
   return content?.state === "clean" && (linkOrder === "newer" || linkOrder === "behind");
 }
 
 function judgeAttributes(view: View, local: Local, node: Node, base: Base): Attributes {
-  // The local attributes differ from base because of what came in with other names, and not, or not only, because of a
-  // program here. So the remote ones take precedence.
+  // The local attributes differ from base because of changes that came in with other names, perhaps beside changes by
+  // programs here. So the remote ones take precedence.
   if (view.isFollower || isInOrder(view, local)) {
     return mergeAttributes(base.attributes, node.attributes, local.attributes, false);
   }
@@ -398,7 +404,7 @@ function judgeAttributes(view: View, local: Local, node: Node, base: Base): Attr
 
 function judgeDeletion(view: View, base: Base): Step {
   if (view.local === null) return { do: "forget" };
-  // A root that cannot be seen any more says nothing of what is in it.
+  // A root that is not visible any more says nothing of the nodes in it.
   if (view.isRoot) return wait("parent");
   if (view.kind === "folder") {
     if (view.dirtyEntries > 0) return { do: "recreate" };
@@ -406,7 +412,7 @@ function judgeDeletion(view: View, base: Base): Step {
   }
   const { content } = view.local;
   if (content === null) return { do: "removeLocal" };
-  // The other names go on with whatever is written.
+  // The other names go on with the content.
   if (view.hasOtherNames) return { do: "removeLocal" };
   const isChangedHere = differs(content, base);
   if (view.writers > 0) {
@@ -419,13 +425,14 @@ function judgeDeletion(view: View, base: Base): Step {
 }
 
 /**
- * A writer may have changed the content, and that is not known. Where the gateway tells no hashes, a null hash does not
- * mean that: there, a writer that has changed the content has made it dirty.
+ * True: a writer may have changed the content, and it is not known whether it has. Where the gateway tells no hashes, a
+ * null hash does not mean that: there, a writer that has changed the content has made it dirty.
  */
 function isUnknown({ features }: View, { state, hash }: LocalContent): boolean {
   return state === "open" && hash === null && features.hashes;
 }
 
+/** True: the content is not base's, or is not known to be. Open content without a hash does not count as different. */
 function differs({ state, hash, originVersion }: LocalContent, base: Base): boolean {
   if (hash !== null && hash === base.hash) return false;
   if (state === "dirty") return true;

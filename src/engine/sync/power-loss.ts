@@ -1,9 +1,9 @@
 /**
- * The machine went down while the mount was there. Rows and files are as old as their last sync, and no two of them
- * equally old. Clean bytes are doubted until they are looked at (files/open-close.ts). Content of a file that no
- * program ever synced does not replace a head: it goes on beside the head under a name of its own. A file that was
- * synced once and written to since stays where its program put it, because it may belong with others (a database and
- * its journal). It is quarantined: it replaces a head only when a person says so, or when it is saved again.
+ * Power loss: the machine went down while the mount was there. Rows and files are as old as their last syncs, which
+ * differ. Clean bytes are doubted until a check (files/open-close.ts). Content of a file that no program ever synced
+ * does not replace a head: it goes on beside the head under a name of its own. A file that a program synced once and
+ * wrote to since stays in its place, because it may belong with others (a database and its journal). It is quarantined:
+ * it replaces a head only when a person says so, or when it is saved again.
  */
 import { savesOfLink } from "../../contract/saves.ts";
 import { hasCode } from "../../lib/system-error.ts";
@@ -21,21 +21,24 @@ export function wentDown(context: Rows & Host): boolean {
   return boot !== undefined && boot !== context.settings.boot;
 }
 
-/** Call this before anything else looks at the contents. Rejects with the error of the disk. */
+/**
+ * Decides about all contents after power loss. Call it before any other flow looks at contents. Rejects with the error
+ * of the disk.
+ */
 export async function distrustContents(context: Rows & LocalFiles & Host & Tree): Promise<void> {
   const { metadata, log } = context;
-  log.info({}, "the machine went down while the mount was there: what was not synced is looked at");
+  log.info({}, "the machine went down while the mount was there: contents that were not synced are checked");
   metadata.cacheFiles.doubtAll();
   for (const inode of metadata.inodes.unclean()) {
-    // A writer had the file open, and no program was ever told that a change of it is durable.
+    // A writer had the file open, and no program was told that a change of it is durable.
     if (inode.content === "open") metadata.inodes.update(inode.id, { content: "clean" });
     else if (inode.synced !== "durable" && !(await isAsSnapshot(context, inode))) await judge(context, inode);
   }
 }
 
 /**
- * True: the file on the disk is still as its snapshot was. That snapshot was taken while a passthrough writer had the
- * file open, so the row does not say that the content is durable.
+ * True: the file on the disk still has the bytes of its snapshot. The row does not call the content durable if that
+ * snapshot was taken while a passthrough writer had the file open.
  */
 async function isAsSnapshot(context: LocalFiles, inode: Inode): Promise<boolean> {
   if (inode.hash === null) return false;
@@ -59,7 +62,7 @@ async function judge(context: Rows & LocalFiles & Host & Tree, inode: Inode): Pr
   const { metadata, log } = context;
   const size = await sizeOfCopy(context, inode);
   metadata.transaction(() => {
-    // If a snapshot is the cache file itself, it may differ by now from what was hashed.
+    // A snapshot that is the cache file itself may not have the hashed bytes any more.
     for (const snapshot of metadata.snapshots.ofKernelNodeId(inode.lineage)) {
       for (const { id } of metadata.attempts.ofSnapshot(snapshot.id)) {
         metadata.attempts.abandon(id, context.runtime.now());
@@ -94,7 +97,7 @@ async function sizeOfCopy({ runtime, paths }: LocalFiles & Host, { lineage }: In
 }
 
 /**
- * The name shows the version that the gateway has. Bytes of the local content, if there are any, are kept beside it.
+ * The name shows the gateway's version again. The local content is kept beside it as a recovered copy, if it has bytes.
  */
 function headAgain(context: Rows & Host & Tree, entry: Entry, row: NodeRow, size: number | undefined): void {
   const { metadata, log } = context;
@@ -122,7 +125,7 @@ function headAgain(context: Rows & Host & Tree, entry: Entry, row: NodeRow, size
   log.warn(fields, "content that was never synced does not replace the gateway's after power loss");
 }
 
-/* Why a change stays here although the gateway did not refuse it. */
+/* The reason for which a change stays here although the gateway did not refuse it. */
 
 /** The content may be half-written: see the top of this file. */
 export const QUARANTINE_REASON =

@@ -1,10 +1,10 @@
 /**
- * The workspace's quota: what the workspace holds at the gateway, as told and as our own requests have changed it
- * since, and what waits here to be added. Nothing is sent for which the gateway is known to have no room, and a program
- * that adds bytes that will not fit gets EDQUOT. The gateway is asked again now and then, because others add and remove
- * too; when more room is found, rows that were held back are looked at. What is known here may be wrong: what the
- * gateway says counts (acknowledge.ts). The account's role comes with the same answer (host/read-only.ts). While it is
- * too low, it is asked for as well.
+ * The workspace's quota: the bytes that the workspace holds at the gateway (the told number and the growth by our
+ * requests since), and the waiting bytes here. Content without room at the gateway is not sent, and a program that adds
+ * bytes that will not fit gets EDQUOT. The gateway is asked again now and then, because other mounts add and remove
+ * too. When there is more room, rows that were held back are looked at. These numbers may be wrong; a refusal by the
+ * gateway counts (acknowledge.ts). The account's role comes with the same answer (host/read-only.ts). While it is too
+ * low, it is asked for as well.
  */
 import { RemoteError } from "../../client/errors.ts";
 import type { Workspace } from "../../contract/resources.ts";
@@ -18,21 +18,21 @@ import type { Host, LocalFiles, Quota, Remote, Rows, Uploads } from "../core/ind
 import { createBacklog } from "../files/index.ts";
 import { createGrowth, type Grown, growthOf } from "./growth.ts";
 
-/** How often a gateway that has a quota for us is asked. */
+/** The pause between two questions to a gateway with a quota for us. */
 const LOOK_MS = 15_000;
 /** Before a program is refused, the gateway is asked again if its last answer is older than this … */
 const FRESH_MS = 1_000;
-/** … as long as that takes no longer than this … */
+/** … unless that takes longer than this … */
 const PATIENCE_MS = 2_000;
 /**
- * … and again after this, because requests in flight then may have been counted both there and here. What waits is
- * added up again after the same pause.
+ * … and once more after this, because requests in flight may have been counted both there and here. The waiting bytes
+ * are added up again after the same pause.
  */
 const AGAIN_MS = 100;
-/** Room that is found piece by piece is handed out in one go, after this time. */
+/** Room may turn up piece by piece. Held rows are expedited once, after this time. */
 const EXPEDITE_DELAY_MS = 1_000;
 
-/** `told`: the workspace as the gateway told it. `known`: whether that was told just now. */
+/** `told`: the workspace as the gateway told it. `known`: the gateway told it just now, and not to an earlier mount. */
 export function createQuota(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   told: Workspace,
@@ -47,9 +47,9 @@ export function createQuota(
   let isKnown = known;
   let toldAt = runtime.elapsed();
   let askedAt: ElapsedTime | undefined;
-  /** Nothing was being sent when the gateway told it. */
+  /** No request was in flight when the gateway told the number. */
   let isExact = true;
-  /** Bytes. Never less than what waits. */
+  /** Bytes. An upper bound of the growth by waiting content. */
   let mostWaiting = Number.POSITIVE_INFINITY;
   /** Bytes that programs were allowed to add since the start. */
   let letIn = 0;
@@ -74,14 +74,14 @@ export function createQuota(
     lookLater();
   }
 
-  /** If this may be another workspace, its answer says nothing of the role. */
+  /** If this may be another workspace, the answer says nothing of the role. */
   function learnRole(found: Workspace | undefined): void {
     if (network.doubt === undefined) context.readOnly.shown(found);
   }
 
   /**
-   * If the transaction of an answer is undone, it runs again, or its request is repeated. Either way the growth is
-   * counted again then, and only once.
+   * Moves growth from `growing` to `held`, unless the transaction of its answer was undone. That transaction runs
+   * again, or the request is repeated, and then the growth is counted once more.
    */
   function countGrown(): void {
     for (const [id, { node, growth }] of growing) {
@@ -122,7 +122,7 @@ export function createQuota(
     }
   });
 
-  /** If there is no quota, nothing is asked: the first refusal tells of a new one. */
+  /** Sets the next question to the gateway. Without a quota there is none: the first refusal tells of a new quota. */
   function lookLater(): void {
     const isNothingToTell = limit === undefined && isKnown && !context.readOnly.isForRole;
     if (!isStarted || timer !== undefined || isNothingToTell) return;
@@ -141,7 +141,7 @@ export function createQuota(
     letIn += growth;
   }
 
-  /** Asks the gateway again. Returns false if nothing better can be known. */
+  /** Asks the gateway again. Returns false if that would bring no better number, or the time is over. */
   async function askAgain(until: ElapsedTime): Promise<boolean> {
     const isFresh = minus(runtime.elapsed(), toldAt) < FRESH_MS;
     const left = minus(until, runtime.elapsed());
@@ -195,7 +195,7 @@ export function createQuota(
       for (;;) {
         const before = letIn;
         const waiting = await sum.measure();
-        // Bytes that other programs were allowed to add meanwhile may or may not be in the sum.
+        // The sum may or may not contain bytes that other programs were allowed to add meanwhile, so they are added.
         mostWaiting = waiting + letIn - before;
         if (mostWaiting + growth <= room()) break;
         if (waiting + growth <= room() && runtime.elapsed() < until) {
@@ -226,7 +226,7 @@ export function createQuota(
   return quota;
 }
 
-/** True: the gateway has room for the row's content, as far as is known. */
+/** True: the gateway has room for the row's content, as far as this mount knows. */
 export function fits(context: Pick<Rows & Remote, "metadata" | "quota">, row: NodeRow): boolean {
   return context.quota.limit === undefined || context.quota.takes(growthOf(context, row));
 }

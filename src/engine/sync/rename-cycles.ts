@@ -1,6 +1,6 @@
 /**
- * Finds the rows that wait for others: a move, a creation or a deletion that cannot be sent before another one. If rows
- * wait for each other in a cycle, one of them gives up its name for a moment. Reads only.
+ * Finds the rows that a row waits for: its move, creation or deletion cannot be sent before theirs. If rows wait for
+ * each other in a cycle, one of them takes a temporary name. Reads only.
  */
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
@@ -10,7 +10,10 @@ import type { Tree } from "../tree/index.ts";
 
 type Needs = Pick<Rows & Tree, "metadata" | "nodeRows">;
 
-/** The place where the mount shows the row, in the gateway's terms. Null: nowhere, or in a folder that is unborn. */
+/**
+ * The place at which the mount shows the row, in the gateway's terms. Null: it has no name, its folder is unborn, or it
+ * is the root.
+ */
 function wantedPlace({ metadata, nodeRows }: Needs, row: NodeRow): { parent: string; name: string } | null {
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined || entry.parent === entry.inode) return null;
@@ -34,8 +37,8 @@ export function occupantOf(context: Needs, row: NodeRow): NodeRow | undefined {
 }
 
 /**
- * A node is likely gone when its deletion was sent and its id answers 404. If it is there after all, the request that
- * takes its place is refused.
+ * True: the node's deletion was sent, and its id answers 404. If the node is there after all, the request that takes
+ * its place is refused.
  */
 function isLikelyGone({ metadata }: Needs, { id, entry, nodeId }: NodeRow): boolean {
   if (entry !== null || nodeId === null || metadata.rereads.missingSince(nodeId) === undefined) return false;
@@ -44,8 +47,8 @@ function isLikelyGone({ metadata }: Needs, { id, entry, nodeId }: NodeRow): bool
 }
 
 /**
- * A place is occupied by another node in base, or by a node that a request of ours may have put there and whose answer
- * is not known yet.
+ * True: another node is, in base, at the place that this row wants. Or a request of ours, whose answer is not known
+ * yet, may have put one there.
  */
 export function isPlaceOccupied(context: Needs, row: NodeRow): boolean {
   const place = wantedPlace(context, row);
@@ -59,13 +62,16 @@ export function hasAttempt(context: Needs, row: NodeRow): boolean {
   return context.metadata.attempts.openOf(row.id) !== undefined || exchangeOf(context, row) !== undefined;
 }
 
-/** The request of another node that exchanges the two. */
+/** The open request of another node that exchanges the two. */
 export function exchangeOf({ metadata }: Needs, { nodeId, base }: NodeRow): Attempt<Request> | undefined {
   if (nodeId === null || base?.parent == null) return undefined;
   return metadata.attempts.exchanging(nodeId, base.parent, base.name);
 }
 
-/** The node at the place that this row wants, if it wants the place of this row, and nothing new was seen of it. */
+/**
+ * The exchange partner: the node at the place that this row wants, if it wants the place of this row. Undefined also if
+ * there is news of it, or if one of the two is to be inside the other.
+ */
 export function exchangePartnerOf(context: Needs, row: NodeRow): NodeRow | undefined {
   if (row.nodeId === null || row.base?.parent == null) return undefined;
   const other = occupantOf(context, row);
@@ -100,8 +106,8 @@ function isAway(context: Needs, row: NodeRow): boolean {
 }
 
 /**
- * Rows whose content is only a reference to a version of this node. This includes rows that are such again if the
- * writer that has them open writes nothing, and rows for which such a reference is being requested.
+ * Rows whose content is, at the gateway, only a version of this node. This includes rows that a writer has open and may
+ * not change, and rows whose open request copies such a version.
  */
 export function referrersOf({ metadata }: Needs, row: NodeRow): NodeRow[] {
   if (row.nodeId === null) return [];
@@ -119,7 +125,7 @@ export function referrersOf({ metadata }: Needs, row: NodeRow): NodeRow[] {
   return referrers;
 }
 
-/** The rows that must be settled first, before this row can move, be created or go. */
+/** The rows that have to advance before this row can be moved, created or deleted. */
 function blockersOf(context: Needs, row: NodeRow): NodeRow[] {
   const { metadata } = context;
   if (row.entry === null) {
@@ -141,11 +147,11 @@ function blockersOf(context: Needs, row: NodeRow): NodeRow[] {
 }
 
 /**
- * This row has to break a rename cycle: the rows that wait for its name are, directly or by way of others, waited for
- * by this row itself. Of several rows in one cycle, the first one breaks it.
+ * True: this row has to break a rename cycle. A row waits for its name, and it waits for that row, directly or by way
+ * of others. Of several rows in one cycle, the one with the lowest id breaks it.
  */
 export function breaksCycle(context: Needs, row: NodeRow): boolean {
-  // Most names are wanted by no other row, so there is no search.
+  // Most names are wanted by no other row. Then there is no search.
   if (row.base?.parent == null || !isNameWanted(context, row, row.base.parent, row.base.name)) return false;
   const visited = new Set<NodeRowId>();
   const search = (at: NodeRow, holders: readonly NodeRow[]): boolean => {

@@ -1,13 +1,12 @@
-/**
- * Marks known folders for which something may have been told while it was not heard here. remote/relist.ts lists them.
- */
+/** Marks known folders that may have news that was not heard here. remote/relist.ts lists them. */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
 
-/** Something may have come into the folder (an inode), and only its list will tell of it. */
+/** Nodes may have come into the folder (an inode), and only its list will show them. */
 export function requestRelist({ metadata, listings, activity }: Rows & Remote & Uploads, folder: InodeId): void {
   const inode = metadata.inodes.get(folder);
-  // A folder that is not completely known is listed when a program looks. But a list that is under way may be too old.
+  // A folder that is not complete is listed when a program looks, so it needs no mark. But a list that is under way may
+  // be too old.
   if (inode === undefined || (inode.listed === null && !listings.isRunning(folder))) return;
   metadata.relists.add(folder);
   activity.wake();

@@ -31,26 +31,29 @@ import { isRelistDue } from "./request-relist.ts";
 import { areConfirmed, confirmByJournal, isAnyUnconfirmed } from "./unconfirmed.ts";
 import { viewOf } from "./view.ts";
 
-/** Takes in what the gateway tells of its nodes, and decides what is news, lag or our own. Never waits. */
+/** Takes in the gateway's news of nodes, and tells news from lag and from own writes. Never waits. */
 export interface Observer {
-  /** A node as the gateway told it. `source`: whether it was read by id; absent: it was not. */
+  /** Takes in a node as the gateway told it. `source`: by default "others". */
   node(told: Node, source?: Source): void;
-  /** The gateway no longer has the node. `position`: where the journal said so; null: the node's id answers 404. */
+  /** The gateway no longer has the node. `position`: that of the journal's entry; null: the node's id answers 404. */
   deletion(nodeId: string, revision: number, position: number | null): void;
   /**
-   * Tries at most `limit` nodes again that waited for their name, after this node id. Returns the id of the last one;
-   * undefined: all have had their turn.
+   * Tries to place at most `limit` arrivals again, after this node id. Returns the id of the last one; undefined: all
+   * have had their turn.
    */
   retryArrivals(after: string | undefined, limit: number): string | undefined;
-  /** The node with the gateway's revision, or with one that is made here. Undefined: it is lag. */
+  /** The node with the gateway's revision, or with one that is made here. Undefined: the told state is lag. */
   withRevision(told: Node, source: Source): Node | undefined;
-  /** The node, with its revision, shows the state before a deletion that is known here. */
+  /** True: the node, as `withRevision` returns it, shows a state before a deletion that is known here. */
   isStaleRead(node: Node): boolean;
-  /** If the change with this key is the effect of a request that was given up, base moves. Absent: `lastKey`. */
+  /**
+   * If the change with this key is the effect of a request that was given up, base moves, and this returns true. `key`:
+   * by default the node's `lastKey`.
+   */
   recognizeOwn(node: Node, key?: string): boolean;
-  /** The key of a request that was given up, and whose content the node has. */
+  /** The key of a request that was given up and whose content the node has. */
   keyOfContent(row: NodeRow, node: Node): string | undefined;
-  /** Forgets states that our writes ended, once no list shows them any more. */
+  /** Forgets superseded states whose settle time is over. */
   forgetEchoes(): void;
 }
 
@@ -62,9 +65,9 @@ export interface Planner {
   advance(id: NodeRowId): Pending | undefined;
   /** The request of another node that exchanges the two. */
   exchangeOf(row: NodeRow): Attempt<Request> | undefined;
-  /** True: the workspace has room for the row's content, as far as is known. */
+  /** True: the workspace has room for the row's content, as far as this mount knows. */
   fits(row: NodeRow): boolean;
-  /** Returns the bytes that the workspace holds more when the row's content is sent. */
+  /** The bytes by which the workspace grows when the row's content is sent. */
   growthOf(row: NodeRow): number;
   /** Marks a slice of names whose link lease is over. Returns whether there is more to do. */
   endLinkLeases(): boolean;
@@ -72,7 +75,10 @@ export interface Planner {
 
 /** Applies the answer to a request to the rows. */
 export interface Answers {
-  /** The request was carried out. `told`: the node after it; `position`: in the journal, absent or 0 if not told. */
+  /**
+   * The request was carried out. `told`: the node after it; `position`: the one in the journal, absent or 0 if not
+   * told.
+   */
   acknowledge(attempt: Attempt<Request>, told: Node, position?: number): void;
   /** The request was refused, or failed on its way. Closes the attempt unless the verdict is to retry. */
   refused(attempt: Attempt<Request>, error: RemoteError): Verdict;
@@ -84,7 +90,7 @@ export interface NodeReader {
   read(nodeId: string, signal: AbortSignal): Promise<Node | undefined>;
   /** The same; "hidden" if the account has no grant for it. */
   readOrHidden(nodeId: string, signal: AbortSignal): Promise<Node | "hidden" | undefined>;
-  /** The node with the hash of its content, which is read for that. */
+  /** The node with the hash of its content. Reads the whole content. */
   withHash(node: Node, signal: AbortSignal): Promise<Node>;
   /** Reads the node and the unknown folders above it, and observes them. */
   refresh(reread: Reread, signal: AbortSignal): Promise<void>;
@@ -92,7 +98,7 @@ export interface NodeReader {
   notVisible(reread: Reread): void;
   /** The node could not be read: it is read less and less often. */
   askMoreSeldom(reread: Reread): void;
-  /** The gateway fails to tell of this one node, and not of every node. */
+  /** True: the gateway fails to tell of this one node, and not of every node. */
   isUntellable(error: unknown): boolean;
   /** Lists removed folders that the gateway does not delete because they are not empty. */
   listRemovedFolder(signal: AbortSignal): Promise<void>;
@@ -100,7 +106,7 @@ export interface NodeReader {
   isRelistDue(): boolean;
 }
 
-/** The changes that lists show: the index watermark, tombstones and unconfirmed writes. */
+/** The changes that lists show: index watermark, tombstones and unconfirmed writes. */
 export interface Shown {
   /** Asks for the index watermark. Rejects with the RemoteError of the list. */
   ask(signal: AbortSignal): Promise<void>;
@@ -112,7 +118,7 @@ export interface Shown {
   forgetDeletions(): void;
   /** True while lists may not show an unconfirmed write. */
   isAnyUnconfirmed(): boolean;
-  /** Asks lists for the unconfirmed writes. True: they show all. Rejects with the RemoteError of a list. */
+  /** Asks lists for the unconfirmed writes. True: lists show all of them. Rejects with the RemoteError of a list. */
   areConfirmed(signal: AbortSignal): Promise<boolean>;
   /** The journal tells of this change. */
   confirmByJournal(entry: JournalEntry): void;
@@ -125,17 +131,17 @@ export interface DetachedFiles {
   pathOf(detached: DetachedFileRow): string;
   /** Gives the file a name, so that it is sent. Runs inside the caller's transaction. */
   rename(detached: DetachedFileRow): void;
-  /** Decides about those that have no writer any more. */
+  /** Files without a writer are detached no longer: changed ones get a name, the others go. */
   resolve(): void;
 }
 
-/** Names for entries that have to leave theirs. Runs inside the caller's transaction. */
+/** New names for entries that leave theirs. Runs inside the caller's transaction. */
 export interface ConflictNames {
   /** A free name in the folder that says on which machine, when and why the copy was made. */
   free(folder: InodeId, name: string, why?: "conflict" | "recovered"): string;
   /** The entry goes on under a conflict name, together with its node. */
   moveTo(entry: Entry): void;
-  /** The entry has a name that is not in use, until what the gateway did to its node is carried out. */
+  /** Gives the entry a name that is not in use, until the gateway's change of its node is carried out here. */
   moveToTemporary(entry: Entry): void;
 }
 

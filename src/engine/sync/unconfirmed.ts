@@ -1,8 +1,7 @@
 /**
- * Unconfirmed writes of ours: a refusal or a read by id showed that they were carried out, and no answer said so. Their
- * position was not told, so the index watermark does not say whether lists show them. The journal may still tell it.
- * Else a list that shows the node tells up to which position the write can lie. After the settle time every list shows
- * them.
+ * Unconfirmed writes of ours: they were carried out, as a refusal or a read by id showed, and no answer told their
+ * position. So the index watermark does not show whether lists contain them. The journal may still tell the position.
+ * Else a list that shows the node is an upper bound of the position. After the settle time every list shows them.
  */
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { JournalEntry, NodePage } from "../../contract/resources.ts";
@@ -13,10 +12,10 @@ import { limitList } from "../host/index.ts";
 import { noteIndexWatermark, noteWritten } from "./index-watermark.ts";
 
 const PAGE = 1000;
-/** If one folder has more of them than this, the whole folder is listed once the first one is shown. */
+/** If one folder has at least this many unconfirmed writes, the whole folder is listed once the first one is shown. */
 const FEW = 20;
 
-/** At most `limit` of them, those that have waited longest first. */
+/** At most `limit` rows with unconfirmed writes, the longest waiting first. */
 function untold({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">, limit: number): NodeRow[] {
   return metadata.nodes.untold(plus(runtime.now(), -SETTLE_MS), limit);
 }
@@ -27,8 +26,8 @@ export function isAnyUnconfirmed(context: Pick<Rows & Host, "metadata" | "runtim
 }
 
 /**
- * Asks lists for them, one after the other, the next one only when the last one is shown: while lists are late, that is
- * one request. Returns whether lists show all of them. Rejects with the RemoteError of a list.
+ * Asks lists for the unconfirmed writes one after the other, and stops at the first that is not shown. So while lists
+ * are late, this is one request. Returns whether lists show all of them. Rejects with the RemoteError of a list.
  */
 export async function areConfirmed(context: Rows & Remote & Host, signal: AbortSignal): Promise<boolean> {
   for (;;) {
@@ -56,10 +55,7 @@ export async function areConfirmed(context: Rows & Remote & Host, signal: AbortS
   }
 }
 
-/**
- * Undefined: no list shows the node, now or ever. The root is read by its id, and a node that is gone is not to be
- * shown.
- */
+/** The place at which a list can show the node. Undefined: no list ever shows it, because it is the root or is gone. */
 function placeOf({ base, seen }: NodeRow): { parent: string; name: string } | undefined {
   if (seen !== null && "deleted" in seen) return undefined;
   const parent = seen === null ? base?.parent : seen.node.parentId;
@@ -68,8 +64,8 @@ function placeOf({ base, seen }: NodeRow): { parent: string; name: string } | un
 }
 
 /**
- * A list shows a node as it was after our write, or newer. Then the write lies no later than the position up to which
- * the list is complete.
+ * Confirms the writes that the list shows: nodes as they were after our write, or newer. The position of such a write
+ * is at most the one up to which the list is complete.
  */
 function showing(context: Rows & Remote & Host, { items, asOf }: NodePage): void {
   const { metadata, network } = context;
@@ -80,7 +76,7 @@ function showing(context: Rows & Remote & Host, { items, asOf }: NodePage): void
       const row = metadata.nodes.ofNodeId(node.id);
       if (!isUnconfirmed(row) || node.revision < row.base.revision) continue;
       noteWritten(context, asOf);
-      // Not the position of the list: that would hide earlier changes of the node.
+      // The position of the list is not stored for the node, because it would hide earlier changes of the node.
       positionIs(context, row, undefined);
     }
   });

@@ -1,4 +1,4 @@
-/** Gathers from the rows what the plan looks at for one node. Reads only. */
+/** Gathers the plan's input for one node from the rows. Reads only. */
 import type { Scope } from "../../contract/scopes.ts";
 import { minus } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -22,12 +22,15 @@ import {
 } from "./rename-cycles.ts";
 
 /**
- * A remote edit waits this long for a program that is writing the same file. It stops waiting when a drain begins, or
- * when a program waits for what was written, perhaps the writer itself. Then both contents are kept.
+ * A remote edit waits this long for a program that is writing the same file. It waits no longer when a drain is under
+ * way, or when a program, perhaps the writer itself, waits for the upload of the file. Then both contents are kept.
  */
 const WRITER_PATIENCE_MS = 15 * 60_000;
 
-/** Other rows are looked at only when the plan asks, and most of them never are. A view is true of this moment only. */
+/**
+ * The view of a row. It reads other rows only when the plan asks for them, which is rare. It is true at this moment
+ * only.
+ */
 export function viewOf(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): View {
   return new RowView(context, row);
 }
@@ -153,8 +156,8 @@ function hasWaited(
 }
 
 /**
- * True: another row still needs a version of this node. A row that the quota holds back does not count: the room that
- * it waits for is what the deletion of this node gives, and versions of deleted nodes can still be read.
+ * True: another row still needs a version of this node. A row that the quota holds back does not count: the deletion of
+ * this node may give the room that it waits for, and versions of deleted nodes can still be read.
  */
 function isReferenced(context: Rows & Remote & Tree, row: NodeRow): boolean {
   if (row.kind !== "file") return false;
@@ -164,7 +167,10 @@ function isReferenced(context: Rows & Remote & Tree, row: NodeRow): boolean {
   return referrersOf(context, row).some((other) => !isHeldBack(other));
 }
 
-/** Of a folder that is gone at the gateway: how many entries agree with that, and how many would be lost with it. */
+/**
+ * For a folder that is gone at the gateway: the numbers of its entries without and with unsent changes. The latter
+ * would be lost with the folder.
+ */
 function countEntries(context: Rows, folder: InodeId): { cleanEntries: number; dirtyEntries: number } {
   let cleanEntries = 0;
   let dirtyEntries = 0;
@@ -182,7 +188,7 @@ function countEntries(context: Rows, folder: InodeId): { cleanEntries: number; d
   }
 }
 
-/** Counts the nodes in the folder at the gateway: those agreed on, and those of requests that are not answered. */
+/** Counts the nodes in the folder at the gateway, by base and by requests that are not answered. */
 function countBelow({ metadata }: Rows, row: NodeRow): number {
   if (row.kind !== "folder" || row.nodeId === null) return 0;
   return metadata.nodes.countBelow(row.nodeId) + metadata.attempts.nodesWanting(row.nodeId).length;
