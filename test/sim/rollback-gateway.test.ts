@@ -263,8 +263,8 @@ test("a local file whose bytes have changed on the disk is not sent", async () =
   expect(shown(await remote())).toEqual([]);
 });
 
-/** What says that a mount begins anew. */
-const ANOTHER = "past is another one";
+/** The words of the log line with which a mount begins anew. */
+const ANOTHER = "data were set back";
 
 test.each(["while it is up", "while it is down"])(
   "%s: others have made the journal as long again, and more: it is noticed all the same",

@@ -1,7 +1,7 @@
 /**
- * Selects the remote changes that are replayed through the mount (api/replay.ts). They are found in the changes of a
- * commit that no request of the kernel asked for. A change is replayed only where a program watches, and only as far as
- * it still holds when its turn comes.
+ * Selects the remote changes that are replayed through the mount (api/replay.ts): changes of a commit that no request
+ * of the kernel asked for. A change is replayed only where a program watches, and only as far as it still holds when
+ * its turn comes.
  */
 import type { Changed } from "../../metadata/changed.ts";
 import type { InodeId } from "../../metadata/ids.ts";
@@ -18,44 +18,50 @@ type What =
   | (Place & { readonly what: "name"; readonly before: InodeId | null })
   | { readonly what: "move"; readonly inode: InodeId; readonly from: Place; readonly to: Place }
   | { readonly what: "content" | "attributes"; readonly inode: InodeId };
-/** `noted`: how often the question "who watches what" had been asked by then. */
+/** `noted`: the number of questions for the watched inodes before the change. */
 type Change = What & { readonly noted: number };
 
-/** More changes are not replayed: the kernel keeps no more for a program that does not listen either. */
+/**
+ * The most changes that wait. Further ones are not replayed, as the kernel keeps no more events for a program that does
+ * not read them.
+ */
 const WAITING_MAX = 10_000;
-/** Most places that are remembered, those whose change is over included. */
+/** The most places that are remembered, those with a finished change included. */
 const PLACES_MAX = 2 * WAITING_MAX;
-/** Most names, and most earlier kernel node ids, of one file that are replayed. */
+/** The most names, and the most kernel node ids, of one file that are replayed. */
 const EACH_MAX = 8;
 
 const keyOf = ({ folder, name }: Place) => `${folder}/${name}`;
-/** An entry that waits for its name, or makes way for a moment, has a name that no program can use. */
+/**
+ * False: the name is a temporary one, which no program can use. The entry waits for its name, or makes way for a
+ * moment.
+ */
 const isShown = (name: string) => name !== "" && !name.includes("/");
 
-/** Notes what commits change, and gives out the replays one at a time. */
+/** Notes the changes of commits, and gives out the replays one at a time. */
 export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync): Replays {
   const { metadata, log } = context;
   const { cache } = context.kernel;
-  /** By subject, so that what changes again before its turn is replayed once. */
+  /** By subject, so that a subject that changes again before its turn is replayed once. */
   const waiting = new Map<string, Change>();
-  /** Places that were empty before a change, and whether the kernel was since told of the entry that is there. */
+  /** Places that were empty before a change. `isTold`: the kernel has heard of the new entry since. */
   const filled = new Map<string, { isTold: boolean }>();
   /** Places that are empty since a change. */
   const emptied = new Set<string>();
   let steps: Replay[] = [];
   let current: Replay | undefined;
-  /** The current replay makes a name that the kernel knew, and the kernel was made to ask for it again. */
+  /** The current replay makes a name that the kernel knew already, and the kernel was made to ask for it again. */
   let isAskedAgain = false;
   /** The replay that failed once and is tried a second time. */
   let repeated: Replay | undefined;
   let watched: Watched = new Set();
   /**
-   * `asked`: how often the question "who watches what" was asked. `answered`: which of these questions `watched`
-   * answers.
+   * `asked`: the number of questions for the watched inodes so far. `answered`: the number of the question that
+   * `watched` answers.
    */
   let asked = 0;
   let answered = 0;
-  /** Since that question was asked, a program was shown a folder whose names are not known here. */
+  /** Since the last question, a program was shown a folder whose names are not known here. The program may watch it. */
   let isUnknownShown = false;
   let pauses = 0;
   let begin: (() => void) | undefined;
@@ -84,13 +90,14 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
   }
 
   /**
-   * The kernel tells watchers of what programs here do, but not those that know the inode by an earlier kernel node id.
+   * True: the inode has only one kernel node id. The kernel itself reports changes by programs here, but not to
+   * watchers that know the inode by an earlier number.
    */
   const isOne = (inode: InodeId) => metadata.inodes.lineages(inode).length === 1;
 
   /**
-   * Two inodes turned out to be one hard link group (link-groups.ts). The file was not written, and its further name
-   * is replayed anyway.
+   * True: two inodes turned out to be one file of a hard link group (link-groups.ts). The file was not written, and its
+   * further name is replayed anyway.
    */
   function isSameFile(before: InodeId | null, inode: InodeId | undefined): boolean {
     const [former, now] = [before, inode].map((id) => (id == null ? undefined : metadata.inodes.get(id)));
@@ -102,7 +109,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     const left = new Map<InodeId, Place>();
     const came: (Place & { inode: InodeId })[] = [];
     for (const [folder, among] of names) {
-      // The folder is listed for the first time: it was not changed.
+      // The folder is not listed yet. Names that come with its first list are no change.
       if ((metadata.inodes.get(folder)?.listed ?? null) === null) continue;
       for (const [name, before] of among) {
         const inode = inodeAt({ folder, name });
@@ -125,13 +132,13 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
       const key = `name ${keyOf(place)}`;
       const [move, name] = [waiting.get(`move ${before}`), waiting.get(key)];
       filled.delete(keyOf(place));
-      // The inode came to this place by a change that was not replayed yet: the two cancel out.
+      // If the inode came to this place by a change that was not replayed yet, the two cancel out.
       if (name?.what === "name" && name.before === null) waiting.delete(key);
       else if (move?.what !== "move" || keyOf(move.to) !== keyOf(place)) add(key, { what: "name", ...place, before });
     }
     for (const inode of inodes) {
       if (switched.has(inode)) add(`content ${inode}`, { what: "content", inode });
-      // A change of the number of an inode's names is replayed with the name, and by the times of its folder.
+      // A changed link count is replayed with the name, and changed times of a folder with its names.
       else if (!named.has(inode) && !made.has(inode) && metadata.inodes.get(inode)?.kind !== "folder") {
         if (!(ours.has(inode) && isOne(inode))) add(`attributes ${inode}`, { what: "attributes", inode });
       }
@@ -193,7 +200,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     return isUnreported(to) ? [{ what: "moved", ...from, inode, to }] : movedAlready(inode, from, to);
   }
 
-  /** The move, for a kernel that already knows the inode at its new place. */
+  /** The replays of a move if the kernel already knows the inode at its new place. */
   function movedAlready(inode: InodeId, from: Place, to: Place): Replay[] {
     const { kind, lineage } = metadata.inodes.get(inode) ?? {};
     if (lineage === undefined || inodeAt(from) !== undefined) return [];
@@ -205,13 +212,13 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     const id = inodeAt(place);
     const inode = id === undefined ? undefined : metadata.inodes.get(id);
     if (inode === undefined) return before === null ? [] : stepsOfGone(place, before);
-    // Another file has the place: to programs this looks like a write, as after a rename over the old file.
+    // Another file has the place. Programs hear of a write, as of a save by a rename over the old file.
     if (before !== null) return stepsOfInode(inode.id, inode.kind === "file" ? "content" : "attributes", place);
     if (!isUnreported(place) && !canAskAgain(place)) return stepsOfKnown(inode, place);
     return [{ what: "made", ...place, kind: inode.kind }, ...closed(inode, place, inode.lineage)];
   }
 
-  /** The kernel already knows the name. A second name of a file is not a write. */
+  /** The replays of a new entry whose name the kernel already knows. A second name of a file is not a write. */
   function stepsOfKnown({ id, kind }: Inode, place: Place): Replay[] {
     const isWritten = filled.has(keyOf(place)) && kind === "file" && metadata.entries.links(id) === 1;
     return stepsOfInode(id, isWritten ? "content" : "attributes", place);
@@ -220,20 +227,23 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
   function stepsOfGone(place: Place, before: InodeId): Replay[] {
     const former = metadata.inodes.get(before);
     const [elsewhere] = metadata.entries.ofInode(before);
-    // It was moved by two commits. A program that works in it must not hear that it is gone.
+    // The inode was moved by two commits. A program that works in it must not hear that it is gone.
     if (former?.linkGroup === null && elsewhere !== undefined) {
       return stepsOfMove(before, place, { folder: elsewhere.parent, name: elsewhere.name });
     }
     if (former?.kind !== "file" || elsewhere !== undefined) {
-      // Removed by its own number, a folder could take no name any more, should it come back.
+      // A folder that was removed by its own kernel node id could take no name any more if it came back.
       return [{ what: "gone", ...place, kind: former?.kind === "folder" ? "folder" : "file", lineage: undefined }];
     }
-    // Losing its name gave the inode a new kernel node id (files/orphans.ts), of which the kernel was not told.
+    // The loss of its name gave the inode a new kernel node id (files/orphans.ts), of which the kernel was not told.
     const lineage = metadata.inodes.lineages(before).at(-2) ?? former.lineage;
     return [{ what: "gone", ...place, kind: "file", lineage }];
   }
 
-  /** A program that watches the inode may know it by an earlier kernel node id: all of them are replayed. */
+  /**
+   * The replays of a change of the inode. A program that watches it may know it by an earlier kernel node id, so the
+   * change is replayed for each number.
+   */
   function stepsOfInode(id: InodeId, what: "content" | "attributes", place: Place): Replay[] {
     const inode = metadata.inodes.get(id);
     if (inode === undefined) return [];
@@ -243,15 +253,19 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     return all.flatMap((lineage) => [{ what: "written", ...place, lineage }, ...closed(inode, place, lineage)]);
   }
 
-  /** Not for an executable: it could not be started while it seems to be open for writing. */
+  /**
+   * The replay of the close after a write. There is none for an executable, which could not be started while it seems
+   * to be open for writing.
+   */
   function closed({ kind, attributes }: Inode, place: Place, lineage: KernelNodeId): Replay[] {
     const isWritable = kind === "file" && ((attributes.mode ?? 0) & 0o111) === 0;
     return isWritable ? [{ what: "closed", ...place, lineage }] : [];
   }
 
   /**
-   * When a file is made, the kernel believes the size in the answer, even if a writer changed the size since, perhaps
-   * by another name of the file. So the place counts as new only without writers and other names.
+   * True: the entry may be replayed as made. The kernel believes the size in the answer to a creation, even if a
+   * writer, perhaps by another name, has changed the size since. So a file with writers or with other names does not
+   * count as new.
    */
   function isNew(place: Place): boolean {
     const inode = inodeAt(place);
@@ -269,7 +283,8 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
       if (first === undefined) return undefined;
       const [key, change] = first;
       const isOne = isHeard(change);
-      // A program may have begun to watch after the last question and before the change: the next answer decides.
+      // A program may have begun to watch after the last answered question and before the change. The next answer
+      // decides.
       if (!isOne && change.noted >= answered) return undefined;
       waiting.delete(key);
       const all = isOne ? stepsOf(change) : [];
@@ -355,13 +370,14 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
       const id = inodeAt(current);
       const inode = id === undefined ? undefined : metadata.inodes.get(id);
       if (current.what === "made" && inode !== undefined) {
-        // An answer that was on its way told the kernel of the name again, or a program writes to the file by now.
+        // Either an answer that was under way told the kernel of the name again, or a program writes to the file by
+        // now.
         const isOnceMore = repeated !== current && canAskAgain(current);
         repeated = current;
         steps = isOnceMore ? [current, ...steps] : stepsOfKnown(inode, { folder, name });
       }
       if (current.what === "moved") steps = movedAlready(current.inode, { folder, name }, current.to);
-      // The entry is not remembered here, but the kernel may know that it was a folder.
+      // The rows do not know the kind of the entry any more, but the kernel may know that it was a folder.
       else if (current.what === "gone" && isFolder) steps.unshift({ ...current, kind: "folder", lineage: undefined });
     },
     drop() {

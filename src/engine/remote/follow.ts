@@ -1,7 +1,7 @@
 /**
- * Remote changes come in: follows the journal from the cursor on, by its stream or in pages. An entry only says which
- * node to look at. The node itself is read by id, because a read by id is never old. The cursor moves once everything
- * up to it was applied.
+ * Follows the journal from the cursor on, by its stream or in pages, so that remote changes come in. An entry only
+ * names a node to look at. The node itself is read by id, because a read by id is never old. The cursor moves once all
+ * entries up to it are applied.
  */
 import { setMaxListeners } from "node:events";
 import { RemoteError } from "../../client/errors.ts";
@@ -35,23 +35,29 @@ const PAGE = 500;
 export const READERS = 8;
 /** Nodes read again in one round. */
 const REREADS = 1000;
-/** A node that could not be read, or a list without an answer, waits so long: all others get their turn. */
+/**
+ * A node that could not be read, or a folder whose list got no answer, waits so long. Meanwhile all others get their
+ * turn.
+ */
 export const UNREAD_MS = 10_000;
-/** Between two questions for the index watermark, where no listing tells it. */
+/** The pause between two questions for the index watermark, if no listing tells it. */
 const INDEX_MS = 20_000;
-/** Between requests to a gateway that does not answer. The first comes soon: perhaps only one connection broke. */
+/**
+ * The pauses between requests to a gateway that does not answer. The first is short, because perhaps only one
+ * connection broke.
+ */
 const OFFLINE_PAUSES = { firstMs: 250, maxMs: 5_000 };
-/** Least time between two looks whether a streamed entry still waits for the answer to our own request. */
+/** A streamed entry may wait for the answer to our own request. The least time between two looks at that. */
 const HELD_MS = 20;
 /**
- * While many requests are under way, most streamed entries are their effects: the stream is looked at no more often
- * than this.
+ * While many requests are under way, most streamed entries are their effects. Then the stream is looked at no more
+ * often than this.
  */
 const ECHO_MS = 20;
 /** The pause after a round is as long as the round took, but no longer than this. */
 const LONG_ROUND_MS = 30_000;
 
-/** The reason that ends a pause. Made once, because each new Error collects a stack trace. */
+/** The reason with which a pause ends. It is made once, because each new Error collects a stack trace. */
 const OVER = new Error("the pause is over");
 
 export interface Follower {
@@ -59,11 +65,15 @@ export interface Follower {
   stop(): Promise<void>;
 }
 
-/** Asks for what is new. True when there is more to hear at once. */
+/**
+ * Asks for news and applies it. True: there is more to hear at once. Rejects with a RemoteError or FsError when the
+ * gateway does not answer.
+ */
 export type Hear = (signal: AbortSignal) => Promise<boolean>;
 
 /**
- * `hear` follows the journal, or does its work where there is no journal. `stream` tells of news between two rounds.
+ * The loop of rounds. `hear`: follows the journal, or polls where there is none. `stream`: ends the pause between two
+ * rounds when it has news.
  */
 export function createLoop(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Sync,
@@ -80,11 +90,11 @@ export function createLoop(
 
   async function run(): Promise<void> {
     /**
-     * The gateway did not answer this loop, and the flows that wait for it were not woken yet. A request that failed for
-     * another reason keeps its own backoff.
+     * The gateway did not answer this loop, and the rows that wait for it were not expedited yet. They are expedited
+     * only for that, because a request that failed for another reason keeps its own backoff.
      */
     let wasAway = false;
-    /** Rounds in a row that the gateway did not answer. */
+    /** Rounds in a row without an answer. */
     let inVain = 0;
     while (!stopped.signal.aborted) {
       const begun = runtime.elapsed();
@@ -120,8 +130,8 @@ export function createLoop(
   }
 
   /**
-   * Waits for as long as the gateway asked for when nodes were read, because without reading nodes no entry is news.
-   * Ends early when the wait is lifted.
+   * Waits out the pause that the gateway asked for on reads of nodes, because without such reads no entry can be
+   * applied. Ends early when that pause is lifted.
    */
   async function leaveAlone(): Promise<void> {
     const pauseMs = network.pauseMs("getNode");
@@ -140,20 +150,21 @@ export function createLoop(
   function complain(error: unknown): void {
     const isOfGateway = error instanceof RemoteError || error instanceof FsError;
     if (isOfGateway) fresh.inVain(error.message);
-    // This holds even if the gateway was heard a moment ago, or by an earlier token: there may be changes that are
-    // not heard of now.
+    // The journal is not live then, even if it was heard of a moment ago, or by an earlier token: changes may come now
+    // that are not heard of.
     const isRefused = error instanceof RemoteError && error.code === "forbidden";
     if (isOfGateway && (isRefused || !network.isOnline) && fresh.isLive()) fresh.lost(error.message);
-    // An account whose role in the workspace was taken away gets 404: look whether that is so.
+    // An account that has lost its role in the workspace gets 404. The question for the workspace shows whether that is
+    // so.
     const isUnseen = error instanceof RemoteError && error.code === "notFound" && !context.readOnly.isForRole;
     if (isUnseen) context.background("asking for the workspace", context.quota.look);
     if (isOfGateway) log.debug({ err: error }, "the journal could not be read");
-    else log.error({ err: error }, "what the journal tells could not be taken in");
+    else log.error({ err: error }, "news of the journal could not be applied");
   }
 
   /**
-   * Waits for news, or until shortly after another flow got no answer; `milliseconds` at most. After a failed round it
-   * waits the full time, to leave the gateway alone.
+   * Waits for news, or until shortly after another flow got no answer, for at most `milliseconds`. After a failed round
+   * it waits the full time, so that the gateway is left alone.
    */
   async function pause(milliseconds: number, isWell: boolean): Promise<void> {
     if (!isWell) return sleep(runtime, milliseconds, stopped.signal);
@@ -178,8 +189,8 @@ export function createLoop(
   }
 
   /**
-   * A streamed entry that waits for the answer to our own request goes on once there is progress. The wait comes first
-   * because programs make progress all the time.
+   * A streamed entry that waits for the answer to our own request goes on once there is progress. The fixed wait comes
+   * first, because programs cause progress all the time.
    */
   async function goOn(signal: AbortSignal): Promise<void> {
     await sleep(runtime, HELD_MS, signal);
@@ -204,7 +215,7 @@ export function createLoop(
   }
 
   /**
-   * When every folder is known, nothing is listed, so no list tells the index watermark. Without this question
+   * Asks for the index watermark. When every folder is known, nothing is listed, so no list tells the watermark. Then
    * tombstones would stay for ever, and writes would never count as settled.
    */
   async function passIndex(): Promise<void> {
@@ -230,13 +241,13 @@ export function createLoop(
   };
 }
 
-/** The gateway answers again: requests that wait for their backoff are due now. */
+/** The gateway answers again: rows and requests that wait are due now. */
 function comeBack(context: Uploads & Host): void {
   context.log.info({}, "the gateway answers again");
   context.activity.expedite();
 }
 
-/** Asks for one page of the journal and applies it. True when there is more. Rejects with a RemoteError. */
+/** Asks for one page of the journal and applies it. True: there is more. Rejects with a RemoteError. */
 export async function followOnce(
   context: Rows & Kernel & Remote & Uploads & Host & Tree & Sync,
   signal: AbortSignal,
@@ -260,7 +271,10 @@ export async function followOnce(
   return isMore;
 }
 
-/** Applies what the journal tells after the cursor, and moves the cursor to `end`. */
+/**
+ * Applies the entries of the journal after the cursor, and moves the cursor to `end`. Rejects with the RemoteError of a
+ * read.
+ */
 export async function follow(
   context: Rows & Kernel & Remote & Uploads & Host & Tree & Sync,
   entries: readonly JournalEntry[],
@@ -269,17 +283,18 @@ export async function follow(
 ): Promise<void> {
   const { metadata } = context;
   const nodes: News = new Map();
-  // Work that ran since the last look (say, a folder was listed to its end) may have turned an entry into news.
+  // Another flow may have turned an entry into news since the last look. Example: it listed the entry's folder to the
+  // end.
   while (unreadNews(context, entries, nodes).length > 0) await readInto(nodes, context, entries, signal);
-  // Applied twice, after a crash in between, the entries say nothing new.
+  // After a crash before the cursor moves, the entries are applied twice. The second time they are no news.
   applyEntries(context, entries, nodes);
   noticeFolders(context, entries);
-  // No wait from the last look for news up to here. An entry that was passed over is made up for by a list, or by the
-  // answer to a creation, that finds the cursor past it. If one of these ran in between, it would find the cursor before
-  // the entry and leave the entry to us.
+  // From the last look for news up to here there is no await. An entry in an unknown folder was passed over. The flow
+  // that makes the folder known (a list, or the answer to its creation) makes up for entries before the cursor. If it
+  // ran in between, it would find the cursor before the entry and leave the entry to this flow.
   metadata.transaction(() => {
     readAgain(context, entries, nodes);
-    // Entries that came late are not where the history ends.
+    // Late entries are not the end of the history.
     if (end > metadata.settings.getNumber("cursor")) context.history.noteFollowed(entries);
     metadata.settings.set("cursor", String(end));
     context.shown.forgetDeletions();
@@ -287,7 +302,7 @@ export async function follow(
   context.activity.progressed();
 }
 
-/** An entry in a folder that was not listed is passed over, but a program may watch that folder all the same. */
+/** Entries in a folder that was not listed are passed over, but a program may watch that folder. */
 function noticeFolders(context: Kernel & Tree, entries: readonly JournalEntry[]): void {
   for (const parentId of new Set(entries.map((entry) => entry.parentId))) {
     const folder = parentId === null ? undefined : context.nodeRows.folderOfNode(parentId);
@@ -296,10 +311,13 @@ function noticeFolders(context: Kernel & Tree, entries: readonly JournalEntry[])
 }
 
 type Told = Node | "hidden" | "gone";
-/** All nodes that were asked for, by id. "gone": the id answers 404. "hidden": the node may not or cannot be read. */
+/**
+ * The nodes that were read, by id. "gone": the id answers 404. "hidden": the account may not read the node, or the
+ * gateway fails to tell of it.
+ */
 export type News = Map<string, Told>;
 
-/** Reads the nodes of which the entries tell news. */
+/** Reads the nodes of the entries that are news. Rejects with a RemoteError. */
 export async function readNews(
   context: Rows & Remote & Tree & Sync,
   entries: readonly JournalEntry[],
@@ -310,7 +328,10 @@ export async function readNews(
   return nodes;
 }
 
-/** While some nodes are read, others may come in, and an entry that was none becomes news of them. */
+/**
+ * Reads until no news is left unread: while some nodes are read, others may come in, and an entry of theirs becomes
+ * news.
+ */
 async function readInto(
   nodes: News,
   context: Rows & Remote & Tree & Sync,
@@ -326,7 +347,10 @@ async function readInto(
   }
 }
 
-/** A node of which the gateway fails to tell must not hold up the others: it is read again by itself. */
+/**
+ * A node of which the gateway fails to tell must not hold up the others. It counts as hidden, and is read again by
+ * itself.
+ */
 function readTold(context: Sync, id: string, signal: AbortSignal): Promise<Told | undefined> {
   return context.nodeReader.readOrHidden(id, signal).catch((error: unknown) => {
     if (context.nodeReader.isUntellable(error)) return "hidden";
@@ -340,7 +364,7 @@ function unreadNews(context: Rows & Remote & Tree, entries: readonly JournalEntr
   return [...new Set(unread.map(({ nodeId }) => nodeId))];
 }
 
-/** The node was not asked for, or was not found. */
+/** True: the node was not asked for, or was not found. */
 export const isUnread = (node: Told | undefined) => node === undefined || node === "gone";
 
 function isNews(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
@@ -353,28 +377,28 @@ function isNews(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
   return isAfterBase(row, entry.revision);
 }
 
-/** A node without a row matters when its folder's listing is, or is becoming, complete without it. */
+/** True: a node without a row is news, because its folder counts as complete here. */
 function isWanted(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
   const tombstone = context.metadata.tombstones.get(entry.nodeId);
   if (tombstone !== undefined && entry.revision <= tombstone.revision) return false;
   if (entry.parentId === null) return false;
   const row = context.metadata.nodes.ofNodeId(entry.parentId);
-  // A folder that was removed here was completely known: something new in it keeps it.
+  // A folder that was removed here was complete. A new node in it brings it back.
   if (row?.kind === "folder" && row.entry === null) return true;
   const folder = context.nodeRows.folderOfNode(entry.parentId);
   return folder !== undefined && context.metadata.inodes.get(folder)?.listed != null;
 }
 
 /**
- * Marks news of nodes whose id answers 404 for a later read: the node was deleted since, which the journal has yet to
- * tell, or its id is not found yet.
+ * Marks nodes with news whose ids answered 404 for a later read. Either the node was deleted since, which the journal
+ * has yet to tell, or its id is not found yet.
  */
 export function readAgain(context: Rows & Remote & Tree, entries: readonly JournalEntry[], nodes: News): void {
   const { metadata } = context;
   for (const entry of entries) {
     if (!isUnread(nodes.get(entry.nodeId)) || !isNews(context, entry)) continue;
     metadata.rereads.add(entry.nodeId, entry.parentId);
-    // An entry later than the known deletion: the node was restored, and 404 does not confirm the deletion.
+    // The entry is later than the known deletion, so the node was restored, and 404 does not confirm the deletion.
     const deletion = metadata.tombstones.get(entry.nodeId);
     if (deletion !== undefined && deletion.revision < entry.revision) metadata.tombstones.remove(entry.nodeId);
   }
@@ -396,7 +420,7 @@ export function applyEntries(
       context.metadata.transaction(() => applyEntry(context, entry, nodes.get(entry.nodeId)));
       context.runtime.step("journal: entry applied");
     } catch (error) {
-      // One node must not keep the journal from being followed: it is read again by itself.
+      // One node must not keep the journal from being followed. It is read again by itself.
       context.log.error({ err: error, entry }, "a change could not be applied");
       context.metadata.rereads.add(entry.nodeId, entry.parentId);
     }
@@ -405,7 +429,7 @@ export function applyEntries(
 
 function applyEntry(context: Rows & Remote & Uploads & Sync, entry: JournalEntry, node: Told | undefined): void {
   context.shown.confirmByJournal(entry);
-  // The deletion says all there is: what came before it can no longer be read.
+  // A deletion needs no read, and earlier states can no longer be read.
   if (entry.kind === "deleted") {
     context.observer.deletion(entry.nodeId, entry.revision, entry.position);
     return;
@@ -416,17 +440,16 @@ function applyEntry(context: Rows & Remote & Uploads & Sync, entry: JournalEntry
   }
   if (node === undefined || node === "gone") return;
   if (!commitOwnSnapshot(context, entry, node)) context.observer.node(node, "id");
-  // The node was moved below a folder that is not known here: that folder is looked up first.
+  // If the node was moved into a folder that is not known here, a reread also reads that folder.
   const { nodes, rereads } = context.metadata;
   if (node.parentId === null || nodes.ofNodeId(node.parentId) !== undefined) return;
   if (nodes.ofNodeId(node.id) !== undefined) rereads.add(node.id);
 }
 
 /**
- * The effect of some attempts is taken from the journal, although their own answer would say the same. So it is after a
- * lost answer, because the next one may be long in coming. So it is with a creation: until it is answered, a change of
- * the new node from elsewhere would look like news of an unknown node. An exchange is settled for both nodes by the
- * node whose request it is.
+ * True: the effect of the attempt is taken from the journal, without waiting for its answer. After a lost answer, the
+ * next one may be long in coming. And before the answer to a creation, a foreign change of the new node would look like
+ * news of an unknown node. An exchange is settled for both nodes by the row that sent it.
  */
 function isAwaited({ tries, request }: Attempt<Request>, nodeId: string): boolean {
   if (request.do === "exchange" && request.with === nodeId) return false;
@@ -434,8 +457,8 @@ function isAwaited({ tries, request }: Attempt<Request>, nodeId: string): boolea
 }
 
 /**
- * The entry is the effect of one of our requests that was not answered, or was abandoned. What others did on top of it
- * is news. True when nothing more is to be observed.
+ * Acknowledges the request of ours that made the change, if it was not answered yet or was abandoned. Foreign changes
+ * on top of it are news. Returns true if nothing more is to be observed.
  */
 function commitOwnSnapshot(context: Rows & Uploads & Sync, { key, position }: JournalEntry, node: Node): boolean {
   const own = key == null ? undefined : context.metadata.attempts.ofKey(key);
@@ -448,7 +471,10 @@ function commitOwnSnapshot(context: Rows & Uploads & Sync, { key, position }: Jo
   return true;
 }
 
-/** Reads marked nodes again by id, several at a time. Stops at the first failure that is not about one node. */
+/**
+ * Reads marked nodes again by id, several at a time. Rejects with the first failure that is not about one node, and
+ * stops there.
+ */
 async function refreshAll(context: Rows & Host & Sync, signal: AbortSignal): Promise<void> {
   const { metadata, runtime } = context;
   const due = metadata.rereads.due(runtime.now(), REREADS);

@@ -1,8 +1,8 @@
 /**
- * Follows the journal: by its stream, and in pages where there is no stream or it says too little. When the gateway's
- * history is another one than before (history-check.ts), its data were replaced by older ones. Then everything that is
- * known is looked at again. What the gateway lost counts as changed or deleted there, except contents whose bytes are
- * here (rollback-recovery.ts). Unsent changes stay unsent. Nothing that a program did is ever undone.
+ * Follows the journal by its stream, and in pages where there is no stream or it does not suffice. If the gateway's
+ * history is another one than before (history-check.ts), its data were set back. Then every known node is looked at
+ * again. States that the gateway lost count as changed or deleted there, except contents whose bytes are here
+ * (rollback-recovery.ts). Unsent changes are still to be sent. No change by a program is ever undone.
  */
 import type { JournalEntry } from "../../contract/resources.ts";
 import { type ElapsedTime, minus } from "../../lib/clocks.ts";
@@ -17,12 +17,10 @@ import { createRollbackRecovery } from "./rollback-recovery.ts";
 
 /** Entries applied in one go. */
 const BATCH = 500;
-/** How often a page is asked for while the stream tells everything: positions without an entry come only by pages. */
+/** The pause between two pages while the stream is open. Positions without an entry come only by pages. */
 const PAGES_MS = 30_000;
 
-/**
- * A follower hears of changes, where there is a journal, by `stream`, and by pages where the stream says too little.
- */
+/** The `Hear` of a gateway with a journal: by `stream`, and by pages where the stream does not suffice. */
 export function createHearing(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   stream: JournalStream,
@@ -30,7 +28,7 @@ export function createHearing(
   const { client, metadata, runtime, settings, network, fresh, workspace, log, treeListings } = context;
   const past = createHistoryCheck(context, stream);
   const lost = createRollbackRecovery(context);
-  /** The last question for a page. `isOpen`: the stream was open by then. Undefined: there was none. */
+  /** The last question for a page. `isOpen`: the stream was open then. Undefined: there was no question. */
   let asked: { readonly at: ElapsedTime; readonly isOpen: boolean } | undefined;
   /** Since when the oldest streamed entry waits for the answer to our own request. */
   let heldSince: ElapsedTime | undefined;
@@ -40,7 +38,7 @@ export function createHearing(
     const cursor = metadata.settings.getNumber("cursor");
     const late = stream.late.slice(0, BATCH);
     if (late.length > 0) {
-      // Pages of the journal that were read before do not have them.
+      // Pages of the journal that were read before lack these entries.
       treeListings.epoch += 1;
       await follow(context, late, cursor, signal);
     }
@@ -59,7 +57,7 @@ export function createHearing(
   function isPageNeeded(): boolean {
     if (network.pauseMs("readJournal") > 0) return false;
     if (!stream.isOpen || asked?.isOpen !== true || !network.isOnline || !fresh.isLive()) return true;
-    // An open stream does not tell whether the token is good again, and all sending waits for that.
+    // An open stream does not show that the token is accepted again, and all sending waits for that.
     if (network.loginNeeded !== undefined) return true;
     if (minus(runtime.elapsed(), asked.at) >= PAGES_MS) return true;
     return metadata.settings.getNumber("written") > metadata.settings.getNumber("cursor");
@@ -82,20 +80,19 @@ export function createHearing(
   }
 
   /**
-   * The gateway was rolled back: everything that is known is looked at again. If it is interrupted, also by a crash, it
-   * begins anew.
+   * After a rollback: every known node is looked at again. After an interruption, also by a crash, this begins anew.
    */
   async function startOver(signal: AbortSignal): Promise<void> {
     if (!context.history.isRolledBack()) {
-      log.warn({}, "the gateway's past is another one; all that is known is looked at again");
+      log.warn({}, "the gateway's data were set back: everything known is looked at again");
       context.history.noteRollback();
     }
     network.answered();
-    fresh.lost("the gateway's data were set back: all that is known is looked at again");
+    fresh.lost("the gateway's data were set back: everything known is looked at again");
     stream.renew();
     treeListings.epoch += 1;
-    // The end of the journal now, read before everything else: should the gateway be rolled back once more before all
-    // is asked for, this end shows it.
+    // The present end of the journal is read before everything else. If the gateway is rolled back once more before the
+    // end of this flow, the history check notices it by this end.
     const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });
     const { items } = await client.readJournal(workspace.id, Math.max(0, asOf - 1), { pageSize: 1, signal });
     // A read-only mount sends nothing, so it could not bring the contents back.
@@ -121,8 +118,8 @@ export function createHearing(
 }
 
 /**
- * Counts the entries before the first whose request is still in flight. Its answer says the same as the journal, and
- * reading the node for it would be a wasted request.
+ * Counts the entries before the first one whose request is still in flight. The answer to that request tells the same
+ * as the journal, so a read of the node would be wasted.
  */
 function countReady({ metadata, sending }: Rows & Uploads, entries: readonly JournalEntry[]): number {
   const held = entries.findIndex(({ key }) => {

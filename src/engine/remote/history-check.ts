@@ -1,8 +1,8 @@
 /**
- * Checks whether the gateway's history is still the one that was followed here and written to. A gateway whose data
- * were set back answers 400 only while its journal is shorter than what was followed, and changes of others soon make
- * it as long. So after each lost connection the gateway is asked for what stood at the end of that history: the entry
- * that was followed last, and the node whose change it acknowledged last. Does not know what is done about a rollback.
+ * Checks whether the gateway's history is still the one that was followed and written to here. A gateway whose data
+ * were set back answers 400 only while its journal is shorter than the followed one, and changes by others soon make it
+ * as long. So after each lost connection the gateway is asked for the end of that history: the entry that was followed
+ * last, and the node whose change it acknowledged last. Knows nothing of the recovery from a rollback.
  */
 import { RemoteError } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
@@ -15,8 +15,8 @@ import { NOT_FOUND_MS } from "./listing.ts";
 
 const PAGE = 500;
 /**
- * After so long the journal has told of a removal. It must be shorter than the time after which a node that answers 404
- * counts as gone and its local content goes with it.
+ * After so long the journal has told of a removal. A node whose id answers 404 counts as gone later than that, and its
+ * local content goes with it. So the rollback is noticed before.
  */
 const LATE_MS = SETTLE_MS / 2;
 
@@ -25,14 +25,14 @@ type HistoryPoint = NonNullable<ReturnType<History["last"]>>;
 
 export interface HistoryCheck {
   /**
-   * True: the journal still has the entry that was followed last, and the gateway the change that it acknowledged last.
-   * Asked for each connection, before anything is followed by it. Undefined: not known yet. Rejects with a RemoteError
-   * when there is no answer.
+   * True: the journal still has the entry that was followed last, and the gateway still has the change that it
+   * acknowledged last. Call it before entries of a connection are followed; the answer is remembered for that
+   * connection. Undefined: not known yet. Rejects with a RemoteError if there is no answer.
    */
   isSame(signal: AbortSignal): Promise<boolean | undefined>;
 }
 
-/** The gateway's journal does not reach as far as the position that was asked for. */
+/** True: the gateway's journal does not reach as far as the position that was asked for (400). */
 export function isUnknownPosition(error: unknown): error is RemoteError {
   return error instanceof RemoteError && error.code === "invalid" && error.field === "after";
 }
@@ -42,16 +42,19 @@ export function createHistoryCheck(
   stream: Pick<JournalStream, "changes">,
 ): HistoryCheck {
   const { client, metadata, network, runtime, fresh, workspace, history } = context;
-  /** Changes with each gap in which the gateway was not heard: its data may have been replaced meanwhile. */
+  /**
+   * The number of the connection. It changes with each gap in which the gateway was not heard, because its data may
+   * have been replaced meanwhile.
+   */
   const connection = () => stream.changes + fresh.asking();
   let knownAt: number | undefined;
-  /** The connection to which the variables below belong. What held before a gap need not hold after it. */
+  /** The connection to which the next two variables belong: a gap makes them invalid. */
   let by = connection();
-  /** An acknowledged position that the journal has not reached, and since when that is so. */
+  /** An acknowledged position that the journal has not reached, and the time since which that is so. */
   let awaited: { readonly position: number; readonly since: ElapsedTime } | undefined;
-  /** Since when the id of an acknowledged change answers 404. */
+  /** The time since which the id of an acknowledged change answers 404. */
   let absentSince: ElapsedTime | undefined;
-  /** Since when the gateway fails to tell of an acknowledged change. */
+  /** The time since which the gateway fails to tell of an acknowledged change. */
   let unconfirmedSince: ElapsedTime | undefined;
   history.countsBy(connection);
 
@@ -60,8 +63,8 @@ export function createHistoryCheck(
   }
 
   /**
-   * For how long, in milliseconds, the journal has not reached one and the same position. The position is kept because
-   * the journal is always behind a mount that writes without a pause.
+   * Milliseconds for which the journal has not reached one and the same acknowledged position. The newest position
+   * would not do, because the journal is always behind a mount that writes without a pause.
    */
   function lateMs(): number {
     const { settings } = metadata;
@@ -71,13 +74,16 @@ export function createHistoryCheck(
     return awaited === undefined ? 0 : minus(runtime.elapsed(), awaited.since);
   }
 
-  /** The node was not removed since, as far as is known. */
+  /** True: as far as this mount knows, the node was not removed since. */
   function isExpected(nodeId: string): boolean {
     const row = metadata.nodes.ofNodeId(nodeId);
     return row !== undefined && row.entry !== null && !(row.seen !== null && "deleted" in row.seen);
   }
 
-  /** A node of which the gateway fails to tell for good must not keep the journal from being followed. */
+  /**
+   * Reads the node. If the gateway has failed to tell of it for the settle time, it counts as hidden, so that it does
+   * not keep the journal from being followed.
+   */
   async function readTold(id: string, signal: AbortSignal): Promise<Node | "hidden" | undefined> {
     try {
       const node = await context.nodeReader.readOrHidden(id, signal);
@@ -104,12 +110,15 @@ export function createHistoryCheck(
     if (node.revision === revision) {
       return node.lastKey === lastKey && Date.parse(node.modifiedAt) === Date.parse(modifiedAt);
     }
-    // Foreign content replaced ours: ours must be an earlier version.
+    // Foreign content replaced ours, which must be an earlier version then.
     if (!isContent || head === null || node.head === head) return true;
     return (await hasVersion(context, id, head, signal)) ?? true;
   }
 
-  /** Undefined: an id answers 404, and nothing tells yet that the node was removed. */
+  /**
+   * True: the gateway has the acknowledged changes. Undefined: an id answers 404, and the journal may still tell of the
+   * node's removal.
+   */
   async function hasAcknowledged(signal: AbortSignal): Promise<boolean | undefined> {
     const absent = new Set<string>();
     for (const change of history.toAsk()) {
@@ -125,7 +134,7 @@ export function createHistoryCheck(
   }
 
   /**
-   * Takes out of `absent` the nodes whose removal the journal tells. True when the journal reaches as far as the last
+   * Takes the nodes whose removal the journal tells out of `absent`. True: the journal reaches as far as the last
    * acknowledged write.
    */
   async function readAhead(absent: Set<string>, signal: AbortSignal): Promise<boolean> {
@@ -164,7 +173,7 @@ export function createHistoryCheck(
       if (last !== undefined && !(await hasEntry(last, signal))) return false;
       const is = await hasAcknowledged(signal);
       if (is !== true) return is;
-      // A write acknowledged by this connection meanwhile needs no question: the connection has not changed since.
+      // Writes that were acknowledged on this same connection need no check.
       if (connection() === at) history.isConfirmed(at);
       knownAt = at;
       return true;
@@ -172,7 +181,7 @@ export function createHistoryCheck(
   };
 }
 
-/** A gateway may format the same time differently in a page and in the stream. */
+/** Compares times by value, because a gateway may format the same time differently in a page and in the stream. */
 function isSameEntry(one: HistoryPoint, other: HistoryPoint): boolean {
   const { position, nodeId, revision, time } = one;
   const isOfNode = nodeId === other.nodeId && revision === other.revision;

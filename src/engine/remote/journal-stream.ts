@@ -1,7 +1,7 @@
 /**
- * The journal as a stream: one connection on which the gateway tells each entry at once. A broken connection is opened
- * again after a pause. This only collects entries. follow.ts applies them, and asks for the journal in pages while
- * there is no stream.
+ * The journal as a stream: one connection on which the gateway tells each entry at once. After a break, the connection
+ * is opened again after a pause. This file only collects entries. hear-journal.ts has them applied, and asks for pages
+ * while there is no stream.
  */
 import { hasNoStream } from "../../client/errors.ts";
 import type { JournalEntry } from "../../contract/resources.ts";
@@ -10,41 +10,45 @@ import { minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { Host, Kernel, Remote, Rows } from "../core/index.ts";
 
-/** Entries kept until they are applied. More of them wait in the connection. */
+/** The most entries that are kept until they are applied. Further ones wait in the connection. */
 const WAITING_MAX = 1_000;
-/** Between two looks whether there is room again. */
+/** The time between two looks for room. */
 const FULL_MS = 100;
 const PAUSES = { firstMs: 1_000, maxMs: 30_000 };
-/** After a connection that lasted so long, its end does not count as a failure. */
+/** The end of a connection that lasted so long does not count as a failure. */
 const LASTING_MS = 30_000;
 
 export interface JournalStream {
-  /** There is a connection: news comes by itself. */
+  /** There is a connection, so news comes by itself. */
   readonly isOpen: boolean;
-  /** Counts how often a connection opened or ended. */
+  /** The number of times that a connection opened or ended. */
   readonly changes: number;
   /** Entries that came and were not applied yet, oldest first. */
   readonly entries: readonly JournalEntry[];
-  /** Everything up to this position was applied. */
+  /** Call it when all entries up to this position are applied. */
   applied(upTo: number): void;
   /**
-   * Entries that came after a later one. The later one may be applied already, and then no page tells of these again.
+   * Entries that came after an entry with a later position. If that one is applied already, no page tells of these
+   * again.
    */
   readonly late: readonly JournalEntry[];
-  /** The first `count` of the late entries were applied. */
+  /** Call it when the first `count` of the late entries are applied. */
   appliedLate(count: number): void;
   /**
    * Resolves when, since the last call, an entry came or the connection opened or ended; or when the signal aborts. One
    * call at a time.
    */
   news(signal: AbortSignal): Promise<void>;
-  /** Makes a new connection at once: the present one may be dead without a sign. */
+  /** Makes a new connection at once. The present one may be dead without a sign. */
   renew(): void;
   start(): void;
   stop(): Promise<void>;
 }
 
-/** Undefined once the signal aborts. Leaves no listener at the signal, which lasts as long as the connection. */
+/**
+ * Resolves as `work` does, or to undefined once the signal aborts. Leaves no listener at the signal, which lasts as
+ * long as the connection.
+ */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const abort = () => resolve(undefined);
@@ -54,7 +58,7 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise
   });
 }
 
-/** A stream that begins with `start`. */
+/** The stream connects after `start`. */
 export function createJournalStream(context: Rows & Kernel & Remote & Host): JournalStream {
   const { client, runtime, metadata, network, fresh, workspace, log } = context;
   const stopped = new AbortController();
@@ -63,7 +67,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
   let late: JournalEntry[] = [];
   let isOpen = false;
   let changes = 0;
-  /** Something happened that was not waited for yet. */
+  /** There is news for the next call of `news`. */
   let isNews = false;
   let waiting: () => void = () => {};
   let loop: Promise<void> = Promise.resolve();
@@ -88,7 +92,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
     });
   }
 
-  /** Runs until the connection ends or breaks. Rejects when it breaks. */
+  /** Collects entries until the connection ends or breaks. Rejects when it breaks. */
   async function connect(signal: AbortSignal): Promise<void> {
     const onHeard = () => {
       fresh.heard();
@@ -104,10 +108,10 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
       for (;;) {
         const next = await unlessAborted(told.next(), signal);
         if (next === undefined || next.done === true) return;
-        // Skips what a gateway repeats from before the position that was asked for.
+        // Skips entries that a gateway repeats from before the asked position.
         if (next.value.position <= begun || next.value.position === position) continue;
         if (next.value.position < position) {
-          log.warn({ entry: next.value, after: position }, "the stream of the journal tells of a change too late");
+          log.warn({ entry: next.value, after: position }, "the stream of the journal told of a change out of order");
           late.push(next.value);
         } else {
           position = next.value.position;
@@ -118,7 +122,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
         while (entries.length + late.length >= WAITING_MAX && !signal.aborted) await sleep(runtime, FULL_MS, signal);
       }
     } finally {
-      // The answer of a broken connection to its end does not matter, and may be long in coming.
+      // The end of the generator may be long in coming on a broken connection, and does not matter.
       told.return().catch(() => {});
       isOpen = false;
       changes += 1;
@@ -135,11 +139,11 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
         if (network.isOnline && network.loginNeeded === undefined) await connect(connection.signal);
       } catch (error) {
         if (hasNoStream(error)) {
-          log.info({ err: error }, "the gateway has no stream of the journal: it is asked for it again and again");
+          log.info({ err: error }, "the gateway has no stream of the journal: pages of it are asked for");
           return;
         }
         if (!connection.signal.aborted) log.debug({ err: error }, "the stream of the journal broke");
-        // The pages will tell whether the gateway can be reached.
+        // The pages of the journal show whether the gateway can be reached.
       }
       if (connection.signal.aborted && !stopped.signal.aborted) continue;
       const isLasting = minus(runtime.elapsed(), begun) >= LASTING_MS;
@@ -173,7 +177,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
       late = late.slice(count);
     },
     applied(upTo) {
-      // By position, because another connection may have begun anew meanwhile.
+      // Entries are compared by position, because a new connection may have replaced the list meanwhile.
       const left = entries.filter(({ position }) => position > upTo);
       if (left.length < entries.length) fresh.applied(left.length === 0);
       entries = left;
@@ -181,7 +185,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
     news,
     renew() {
       connection.abort();
-      // A gateway that answered "there is no stream" may have meant this workspace only.
+      // A gateway that had no stream may have one now, for example for another token.
       if (isOver && !stopped.signal.aborted) begin();
     },
     start: begin,

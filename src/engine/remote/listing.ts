@@ -1,7 +1,8 @@
 /**
- * Makes a folder completely known. Lists it at the gateway, page by page of one snapshot. Then applies what the journal
- * told between that snapshot and the cursor, because entries of folders that were not listed before were passed over. A
- * list is late by nature: what it shows is judged by revision, and what it does not show is confirmed by id.
+ * Makes a folder complete: all its names are known afterwards. Lists it at the gateway, page by page, which shows
+ * everything up to a position (`asOf`). Then applies the journal's entries between that position and the cursor, which
+ * were passed over while the folder was not listed. A list may be late: a node in it is judged by its revision, and a
+ * known node that is not in it is read by its id.
  */
 import { RemoteError } from "../../client/errors.ts";
 import type { JournalEntry, JournalPage, NodePage } from "../../contract/resources.ts";
@@ -31,11 +32,13 @@ const PAGE = 1000;
 /** Nodes observed in one synchronous stretch. */
 const SLICE = 200;
 /**
- * With numbered pages, a name that is added moves others to the next page, so that a page shows some of them again.
- * More pages in a row than this without anything new: the list has no end.
+ * A list with so many pages in a row without a new node has no end. A few are normal with numbered pages: an added name
+ * moves others to the next page, which shows them again.
  */
 const IDLE_MAX = 5;
-/** A gateway, or one of several behind one name, may not find the id of a node for so long, say of a new one. */
+/**
+ * For so long a gateway, or one of several behind one name, may not find the id of a node, for example of a new one.
+ */
 export const NOT_FOUND_MS = 30_000;
 
 /**
@@ -48,8 +51,8 @@ export async function completeFolder(
   signal: AbortSignal,
 ): Promise<void> {
   const list = () => run(context, folder, (awaited) => listFolder(context, folder, awaited), signal);
-  // Others may have begun this list while the gateway was silent, or with a single try because no program waited. Its
-  // failure then says nothing of what the gateway answers now, so it is begun once more.
+  // Another flow may have begun this list while the gateway was silent, or with a single try because no program waited.
+  // A failure of that list says nothing of the gateway's present answers, so the list is begun once more.
   if (context.listings.isRunning(folder)) {
     await list().catch((error: unknown) => {
       if (signal.aborted) throw error;
@@ -62,7 +65,7 @@ function run(context: Remote, folder: InodeId, list: (awaited: StillAwaited) => 
   return context.listings.run(folder, list, signal, () => new FsError("EINTR", "the list of the folder was given up"));
 }
 
-/** Where a list comes from, and what the journal told since. All calls reject with a RemoteError. */
+/** The source of a list, and of the journal since. All calls reject with a RemoteError. */
 export interface ListSource {
   /** The first page, or the page after the one whose `next` this is. */
   page(after: string | undefined, signal: AbortSignal): Promise<ListPage>;
@@ -73,7 +76,7 @@ export type ListPage = Pick<NodePage, "items" | "totalCount" | "asOf" | "next">;
 
 /**
  * Lists a folder that no program has asked for: with one try, and of a large folder only the pages that are wanted,
- * unless a program comes to wait for it. Rejects like completeFolder. `source`: absent for the folder's own list.
+ * unless a program comes to wait for it. Rejects like completeFolder. `source`: by default the folder's own list.
  */
 export async function prefetchListing(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
@@ -104,12 +107,13 @@ async function listFolder(
 ): Promise<void> {
   const { metadata } = context;
   const nodeId = context.nodeRows.ofFolder(folder)?.nodeId;
-  // The folder was removed meanwhile, or was created here and is unborn: nothing else can have been put into it.
+  // The folder was removed meanwhile, is listed by now, or is unborn: the gateway can have no other names of an unborn
+  // folder.
   if (nodeId == null || metadata.inodes.get(folder)?.listed !== null) return;
   await readList(context, folder, nodeId, { signal: new AbortController().signal, isAwaited: true, awaited });
 }
 
-/** Lists a known folder again, where no journal tells what changed in it. */
+/** Lists a known folder again, because the journal does not tell its changes. Rejects like completeFolder. */
 export async function relistFolder(
   context: Rows & Remote & Uploads & Host & Tree & Sync,
   folder: InodeId,
@@ -123,7 +127,7 @@ export async function relistFolder(
 
 interface Asking {
   readonly signal: AbortSignal;
-  /** A program waits for it. Otherwise a failure is final: the list is asked for again another time. */
+  /** A program waits for the list, so failures that pass are retried. Otherwise a failure ends this try. */
   readonly isAwaited: boolean;
   readonly awaited: StillAwaited;
   readonly source?: ListSource | undefined;
@@ -156,7 +160,10 @@ function ownSource({ client, workspace }: Remote, nodeId: string): ListSource {
 interface List {
   /** The ids of the nodes in the list. */
   readonly shown: ReadonlySet<string>;
-  /** Numbered pages belong to several moments. The list is as old as its oldest page. */
+  /**
+   * The position up to which the list shows everything. Numbered pages are of several moments, and the oldest page
+   * counts.
+   */
   readonly asOf: number;
 }
 
@@ -202,7 +209,7 @@ async function readPages(
   }
 }
 
-/** The position up to which a page of the journal tells everything. */
+/** The position up to which the journal is told once this page has come. */
 export function endOf({ items, pageSize, asOf }: JournalPage): number {
   return Math.max(items.at(-1)?.position ?? 0, items.length < pageSize ? asOf : 0);
 }
@@ -214,8 +221,8 @@ export function endOf({ items, pageSize, asOf }: JournalPage): number {
 async function ask<T>(context: Remote & Host, asking: Asking, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const { network, runtime } = context;
   const { signal, isAwaited } = asking;
-  // Looked at once, before the first call: the first connection that breaks makes the gateway count as away until
-  // another call is answered.
+  // This is decided once, before the first call, because the first broken connection makes the gateway count as away
+  // until another call is answered.
   const mayPass = isAwaited && network.isOnline;
   for (let tries = 1; ; tries += 1) {
     const standing = asking.awaited();
@@ -232,14 +239,14 @@ async function ask<T>(context: Remote & Host, asking: Asking, call: (signal: Abo
   }
 }
 
-/** Lets other requests in between two slices. */
+/** Lets other work of this thread run between two slices. */
 function breathe(context: Host): Promise<void> {
   return new Promise((resolve) => context.runtime.setTimer(0, resolve));
 }
 
 /**
- * Nodes that are known here, were agreed on before the snapshot and are not in it. A read by id says whether each was
- * moved, or is gone and since when.
+ * Reads the nodes that were agreed on before the list's position and are not in the list. A read by id shows whether
+ * each was moved or is gone.
  */
 async function confirmAbsent(
   context: Rows & Remote & Host & Sync,
@@ -256,13 +263,13 @@ async function confirmAbsent(
     else if (known !== undefined && isLongGone(context, known)) {
       context.observer.deletion(id, newestRevision(known) + 1, null);
     }
-    // Gone, which the journal tells; or its id is not found for a moment, or because it is so new.
+    // Either the node is gone, which the journal tells. Or its id is not found for a moment, perhaps because it is new.
     else metadata.rereads.add(id);
   });
 }
 
 /**
- * The ids of the known nodes that the list does not show. Rows are read a page at a time: all at once, a folder with a
+ * The ids of the known nodes that the list does not show. Rows are read a page at a time, because a folder with a
  * hundred thousand of them would hold up every other request.
  */
 async function absentFrom(
@@ -282,8 +289,8 @@ async function absentFrom(
 }
 
 /**
- * The same for arrivals in the folder, where no journal tells of them: an arrival that this list does not show was in
- * an older one. If it is gone it must not wait for ever, because to programs the folder would never be empty.
+ * The same for arrivals in the folder, at a gateway without a journal. An arrival that this list does not show was in
+ * an older one. If it is gone, it must not wait for ever, because the folder would never be empty for programs.
  */
 async function confirmWaiting(
   context: Rows & Remote & Host & Sync,
@@ -301,8 +308,8 @@ async function confirmWaiting(
 }
 
 /**
- * Without a journal, two lists that lack the node and an id that was not found in between are enough for a node that
- * was not changed here. A node that was changed here is kept until the settle time is over.
+ * True: the node counts as gone without a journal's word. Its id has not been found for NOT_FOUND_MS, and it was not
+ * changed here. A node that was changed here is kept for the whole settle time.
  */
 function isLongGone({ metadata, client, runtime }: Rows & Remote & Host, { nodeId, dirtySince }: NodeRow): boolean {
   if (client.features.isFull || nodeId === null || dirtySince !== null) return false;
@@ -311,8 +318,9 @@ function isLongGone({ metadata, client, runtime }: Rows & Remote & Host, { nodeI
 }
 
 /**
- * The cursor is ahead of the snapshot: what the journal told in between of this folder and its nodes was passed over.
- * The folder is complete only when both meet without a wait in between.
+ * The cursor may be ahead of the list, and the entries in between that concern this folder were passed over. They are
+ * applied now. The folder becomes complete in the same turn in which list and cursor meet, so no entry can slip
+ * through.
  */
 async function catchUp(
   context: Rows & Remote & Uploads & Host & Tree & Sync,
@@ -340,12 +348,15 @@ async function catchUp(
   });
 }
 
-/** An arrival from an older list may have gone elsewhere since. */
+/**
+ * True: the entry is about a node in this folder, or about a known node or an arrival, which may have left this folder
+ * since.
+ */
 function concerns({ metadata }: Rows, { parentId, nodeId: id }: JournalEntry, nodeId: string): boolean {
   return parentId === nodeId || metadata.nodes.ofNodeId(id) !== undefined || metadata.arrivals.get(id) !== undefined;
 }
 
-/** Like readNews, but nodes without a row count too: they are in this folder. */
+/** Like readNews, but also reads nodes without a row, because they are in this folder. */
 async function readMissed(context: Rows & Remote & Tree & Sync, entries: readonly JournalEntry[], signal: AbortSignal) {
   const nodes = await readNews(context, entries, signal);
   for (const entry of entries) {

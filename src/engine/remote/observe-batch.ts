@@ -1,7 +1,7 @@
 /**
- * Observes several nodes that were read together. First, what is new of each is stored. Then the nodes that moved
- * change places at once: all leave their names, and each takes its new one. So chains and cycles of renames show no
- * gap, no rename cycle and no conflict. Never waits.
+ * Observes nodes that were read together, in one transaction. First the news of each is stored. Then the nodes that
+ * moved change places: all leave their names, and each takes its new one. So chains and cycles of renames show no gap,
+ * no rename cycle and no conflict. Never waits.
  */
 import type { Node } from "../../contract/resources.ts";
 import { plus } from "../../lib/clocks.ts";
@@ -13,14 +13,14 @@ import type { Source, Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 
 /**
- * If the process dies before a noted node is observed, the loop comes to it after this. Not sooner: others may come
- * first (link-groups.ts).
+ * If the process dies before a noted node is observed, the write-back loop comes to it after this time. It is longer
+ * than the shortest link lease, because other mounts go first (link-groups.ts).
  */
 const UNOBSERVED_MS = 90_000;
 
 /**
- * To be followed by Observer.node for each node: what an error prevented here is done there, one node at a time. Not to
- * be called within a transaction, because what an error interrupts must be rolled back.
+ * Call Observer.node for each node afterwards: after an error here, that does the work one node at a time. Never call
+ * this within a transaction, because an error must roll back this step alone.
  */
 export function observeTogether(context: Rows & Host & Tree & Sync, told: Iterable<Node>, source: Source): void {
   const { metadata } = context;
@@ -40,8 +40,8 @@ export function observeTogether(context: Rows & Host & Tree & Sync, told: Iterab
 }
 
 /**
- * Stores the news of one node and returns its row, if there is news. Whether it is an effect of our own requests is
- * decided when it is observed.
+ * Stores the news of one node and returns its row; undefined if there is no news. A node that may be an own write is
+ * left to its observation.
  */
 function note(context: Rows & Host & Sync, told: Node, source: Source): NodeRow | undefined {
   const { metadata } = context;
@@ -54,7 +54,7 @@ function note(context: Rows & Host & Sync, told: Node, source: Source): NodeRow 
   return metadata.nodes.update(row.id, { seen: { node }, seenAt: now, due: row.due ?? plus(now, UNOBSERVED_MS) });
 }
 
-/** The node moved to a folder that is known. Moves to other places are found when the node is observed. */
+/** True: the node moved to a folder that is known. Other moves are found when the node is observed. */
 function isMoved(context: Tree, { entry, seen, base }: NodeRow): boolean {
   if (entry === null || seen === null || "deleted" in seen || seen.node.parentId === null) return false;
   if (seen.node.parentId === base?.parent && seen.node.name === base.name) return false;
@@ -62,8 +62,8 @@ function isMoved(context: Tree, { entry, seen, base }: NodeRow): boolean {
 }
 
 /**
- * Its place can be adopted now. If not, other news comes first: what is kept of that belongs beside the file, where it
- * still is.
+ * True: the new place can be adopted now. If not, another step comes first. A conflict copy, for example, belongs
+ * beside the file, at the place that it still has.
  */
 function isTaken(context: Sync, row: NodeRow): boolean {
   const step = context.planner.step(row);
@@ -73,18 +73,18 @@ function isTaken(context: Sync, row: NodeRow): boolean {
 function moveTogether(context: Rows & Tree & Sync, rows: readonly NodeRow[]): void {
   const { entries } = context.metadata;
   const left = rows.flatMap((row) => (row.entry === null ? [] : (entries.get(row.entry) ?? [])));
-  // A name that no program can use, so no path leads to the entry meanwhile.
+  // No program can use such a name, so no path leads to the entry meanwhile.
   for (const { id, name, gatewayName } of left) entries.move(id, ROOT_INODE, `/${id}`, gatewayName ?? name);
   for (const row of rows) context.planner.advance(row.id);
   for (const entry of left) putBack(context, entry);
 }
 
-/** An entry that cannot take its new place yet waits where it was, if it still can. */
+/** An entry that cannot take its new place yet goes back to its old one, if that is possible. */
 function putBack(context: Rows & Tree & Sync, { id, parent, name, gatewayName, inode }: Entry): void {
   const { entries } = context.metadata;
   const now = entries.get(id);
   if (now === undefined || now.parent !== ROOT_INODE || now.name !== `/${id}`) return;
-  // The folder where it was has moved into it: put back, neither would be in the tree.
+  // The folder where it was has moved into it. Back there, neither would be in the tree.
   if (context.nodeRows.isInside(parent, inode)) context.conflictNames.moveTo(now);
   else if (entries.find(parent, name) === undefined) entries.move(id, parent, name, gatewayName);
   else context.conflictNames.moveToTemporary({ ...now, parent });

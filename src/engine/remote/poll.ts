@@ -1,6 +1,6 @@
 /**
  * Remote changes of a gateway without a journal: known folders are listed again, a few at a time. Folders that programs
- * visited lately come first, all others in turn. What a list shows is judged as always (observe.ts); this only decides
+ * visited lately come first, all others in turn. Listed nodes are judged as always (observe.ts). This file only decides
  * which folder is next.
  */
 import { type ElapsedTime, minus, plus } from "../../lib/clocks.ts";
@@ -10,7 +10,7 @@ import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { listMarked, relistKnown } from "./relist.ts";
 
-/** Folders listed in one round: of those visited lately (VISITED), and of all (IN_TURN). */
+/** Folders listed in one round: so many of those visited lately (VISITED), and of all (IN_TURN). */
 const VISITED = 6;
 const IN_TURN = 2;
 /** A visit counts for so long. */
@@ -28,7 +28,8 @@ export function visitFolder({ polled, runtime }: Remote & Host, folder: InodeId)
 }
 
 /**
- * One round. Rejects with a RemoteError or FsError when the gateway does not answer. False: the next round can wait.
+ * Lists the folders of one round. Resolves to false: the next round can wait. Rejects with a RemoteError or FsError
+ * when the gateway does not answer.
  */
 export async function pollFolders(
   context: Rows & Remote & Uploads & Host & Tree & Sync,
@@ -49,7 +50,7 @@ export async function pollFolders(
   return false;
 }
 
-/** A folder that was never listed comes first. */
+/** The order of two times of listing. A folder that was not listed since its first visit comes first. */
 function inOrder(a: ElapsedTime | undefined, b: ElapsedTime | undefined): number {
   if (a === undefined || b === undefined) return Number(a !== undefined) - Number(b !== undefined);
   return minus(a, b);

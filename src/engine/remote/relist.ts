@@ -1,6 +1,6 @@
 /**
- * Known folders are listed again: those that are marked (request-relist.ts), and all in turn for a gateway without a
- * journal (poll.ts). Until then programs see what is known, so no folder becomes unreadable while the gateway does not
+ * Lists known folders again: those that are marked (request-relist.ts), and all in turn for a gateway without a journal
+ * (poll.ts). Until then programs see the known names, so no folder becomes unreadable while the gateway does not
  * answer.
  */
 import { RemoteError } from "../../client/errors.ts";
@@ -13,12 +13,12 @@ import type { Tree } from "../tree/index.ts";
 import { UNREAD_MS } from "./follow.ts";
 import { relistFolder } from "./listing.ts";
 
-/** A folder that could not or may not be listed waits so long. */
+/** A folder that failed to be listed, or may not be listed, waits so long. */
 const FAILED_MS = 60_000;
 
 /**
- * Lists the marked folders. After an interruption, also by a crash, it goes on with the rest. Rejects when the gateway
- * does not answer.
+ * Lists the marked folders. After an interruption, also by a crash, the rest is still marked. Rejects with an FsError
+ * when the gateway does not answer.
  */
 export async function listMarked(
   context: Rows & Remote & Uploads & Host & Tree & Sync,
@@ -43,7 +43,7 @@ export async function listMarked(
   }
 }
 
-/** False: the folder could not be listed. Rejects when the gateway does not answer. */
+/** Lists the folder. False: it could not be listed. Rejects with an FsError when the gateway does not answer. */
 export async function relistKnown(
   context: Rows & Remote & Uploads & Host & Tree & Sync,
   folder: InodeId,
@@ -61,7 +61,7 @@ export async function relistKnown(
   }
 }
 
-/** The failure is of this one folder, so the others are listed all the same. */
+/** True: the failure is about this one folder, so the others are listed all the same. */
 function isOfFolder({ network }: Remote, error: unknown): error is FsError {
   if (!(error instanceof FsError) || !network.isOnline || network.loginNeeded !== undefined) return false;
   return !(error.cause instanceof RemoteError) || error.cause.code !== "throttled";

@@ -1,7 +1,7 @@
 /**
- * The file system as the replayer sees it (api/replay.ts): as it was before the current change, until the replayer
- * makes that change, which in truth changes nothing. Other processes see the present state. Any other change by the
- * replayer fails, and so does any change by an earlier replayer: it is not known what a call that comes late was about.
+ * The file system as the replayer sees it (api/replay.ts). The replayer sees the state before the current change, until
+ * it makes that change, which in truth changes nothing. Other processes see the present state. Any other change by the
+ * replayer fails with EIO. So does any change by an earlier replayer, because a late call may belong to any change.
  */
 import { type InodeId, inodeId, kernelNodeId } from "../../metadata/ids.ts";
 import {
@@ -22,22 +22,23 @@ import {
 import type { Kernel, Rows } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 
-/** Numbers that stand for what is gone while its removal is replayed. No inode has them. */
+/** Stand-ins for a file or folder that is gone, while its removal is replayed. No inode has these numbers. */
 const GONE = { file: 2 ** 52, folder: 2 ** 52 + 1 };
 /** A handle that is opened only to be closed. No open file has this number. */
 const NOTHING = handleId(Number.MAX_SAFE_INTEGER);
 const AT_ONCE = { validMs: 0, entryValidMs: 0 };
 
-/** `fileSystem`, which answers the replayer as if the current change were still to be made. */
+/** Returns `fileSystem`, but with the replayer seeing the state before the current change. */
 export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSystem, replays: Replays): FileSystem {
   const { metadata } = context;
   /** The current replay, once the replayer has done it. */
   let done: Replay | undefined;
-  /** The current replay, once the replayer was shown a stand-in for what is gone. */
+  /** The current replay, once the replayer was shown a stand-in for a gone file or folder. */
   let stoodFor: Replay | undefined;
   /**
-   * Superseded kernel node ids that the replayer was shown, and how often. The kernel forgets a number at once when it
-   * finds that the name leads to another inode, and may still know the number by other references.
+   * Superseded kernel node ids that the replayer was shown, and the times of that. The kernel forgets such an answer at
+   * once when it finds that the name leads to another inode. It may still know the number by other references, so that
+   * forget must not count.
    */
   const lent = new Map<KernelNodeId, number>();
 
@@ -53,7 +54,7 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
     return name === place.name && metadata.inodes.ofKernelNodeId(parent)?.id === place.folder;
   }
 
-  /** The current replay, if the caller is to do it and it is of one of these kinds. Otherwise EIO. */
+  /** The current replay, if the caller is to do it and it is of one of these kinds. Otherwise throws EIO. */
   function currentOf<What extends Replay["what"]>(caller: Caller, ...whats: What[]): Extract<Replay, { what: What }> {
     const { current } = replays;
     const isIt = current !== undefined && (whats as string[]).includes(current.what) && caller.pid === replays.by;
@@ -100,7 +101,10 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
     return { ...then, lineage, ...AT_ONCE };
   }
 
-  /** Shows the orphan itself, if there is one, so that a program that watches it hears of its end. */
+  /**
+   * The answer for a name that is gone. Shows the orphan itself, if there is one, so that a program that watches it
+   * hears of its end. Otherwise a stand-in.
+   */
   function formerly({ kind, lineage }: Extract<Replay, { what: "gone" }>): Promise<Found> {
     const inode = lineage === undefined ? undefined : metadata.inodes.ofKernelNodeId(lineage);
     const isOrphan = inode !== undefined && metadata.entries.links(inode.id) === 0;
@@ -126,8 +130,8 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
   async function removed(caller: Caller, parent: KernelNodeId, name: string): Promise<void> {
     const current = currentOf(caller, "gone");
     if (!isPlace(parent, name, current) || inodeAt(current) !== undefined) refuse();
-    // Removed by its own number, an inode that is elsewhere now would count as removed, and a folder that comes back
-    // could take no name any more. A replayer that did not look the name up holds that number.
+    // If the replayer did not look the name up, it holds the inode's own number. A removal by that number would make an
+    // inode that is elsewhere now count as removed, and a folder that comes back could take no name any more.
     if (current.lineage === undefined && stoodFor !== current) refuse();
     done = current;
   }
@@ -138,7 +142,7 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
     return inode.id === inodeAt(current) ? context.stats.attributed(inode, lineage) : refuse();
   }
 
-  /** Nothing is read from it, and it blocks no program. */
+  /** A handle that is opened only to be closed, so that watchers hear of the close. It blocks no program. */
   function opened(
     caller: Caller,
     lineage: KernelNodeId,
@@ -150,14 +154,14 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
 
   const isChange = ({ write, truncate }: OpenFlags) => write || truncate;
 
-  /** No validity for a name that the replayer is about to make: it asks for the name first. */
+  /** A name that the replayer is about to make gets no validity, so that the kernel looks it up for the replayer. */
   function forNow<T extends Found | NegativeEntry>({ folder, name }: Place, answer: T): T {
     const { current } = replays;
     const isIt = current?.what === "made" && current !== done && current.folder === folder && current.name === name;
     return isIt ? { ...answer, entryValidMs: 0 } : answer;
   }
 
-  /** The kernel now knows the name as it is. */
+  /** The answer tells the kernel the present state of the name. */
   function told<T extends Found | NegativeEntry>(parent: KernelNodeId, name: string, answer: T): T {
     if (!replays.isAnyPlace) return answer;
     const place = placeOf(parent, name);
@@ -166,7 +170,8 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
       replays.told(place);
       return forNow(place, answer);
     }
-    // Remembered as a negative entry, the name would not be looked up when its removal is replayed.
+    // With a negative entry, the kernel would not look the name up when its removal is replayed. So it gets ENOENT
+    // without one.
     if (replays.isToGo(place)) throw new FsError("ENOENT", "it went a moment ago");
     return answer;
   }

@@ -1,8 +1,8 @@
 /**
- * The gateway's data were replaced by older ones, so it lost what it had acknowledged or told since. The bytes that are
- * complete here may be the only ones left. They become dirty again, as if a program had written them just now: they are
- * kept beside the file that has the name at the gateway by then, or made again where no file has it. Does not know how
- * a rollback is noticed, and decides about no name: names follow what the gateway tells.
+ * The gateway's data were replaced by older ones, so it lost the later changes. Contents that are whole here may be the
+ * only copies left. They become dirty again, as if a program had written them just now. If another file has the name at
+ * the gateway by then, they become conflict copies; if none has it, they are made again. Knows nothing of the detection
+ * of a rollback, and decides about no name: names follow the gateway.
  */
 import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
@@ -18,20 +18,21 @@ import { READERS } from "./follow.ts";
 /** Cache files looked at in one go. */
 const SLICE = 500;
 /**
- * How often the gateway is asked for a content on which it fails. After that the content is kept as if it were lost.
+ * The gateway is asked for a content on which it fails so many times. After that the content counts as lost, and is
+ * kept.
  */
 const TRIES = 5;
-/** With these failures the other contents get no answer either. */
+/** Failures that are not about one content. */
 const OF_ALL: readonly RemoteErrorCode[] = ["offline", "silent", "throttled", "unauthorized", "aborted"];
 
 export interface RollbackRecovery {
   /**
-   * Asks the gateway for the version of every content that is complete here, and keeps each that it lacks. Rejects with
-   * a RemoteError when it does not answer, or fails for some contents. Asked again, it goes on with those that are
-   * left.
+   * Asks the gateway for the version of every content that is whole here, and keeps each that it lacks. Rejects with a
+   * RemoteError if the gateway does not answer, or fails for some contents. Another call goes on with the contents that
+   * are left.
    */
   keepAll(signal: AbortSignal): Promise<void>;
-  /** All contents are to be asked for again. */
+  /** Forgets the answers, so that the next call asks for all contents again. */
   forget(): void;
 }
 
@@ -41,7 +42,7 @@ export function createRollbackRecovery(
   const { metadata, log } = context;
   /** Kernel node ids whose versions the gateway has. */
   const there = new Set<KernelNodeId>();
-  /** Failures of the gateway, by kernel node id. */
+  /** The number of failures of the gateway, by kernel node id. */
   const failed = new Map<KernelNodeId, number>();
 
   async function lookAt(lineage: KernelNodeId, signal: AbortSignal): Promise<void> {
@@ -72,7 +73,7 @@ export function createRollbackRecovery(
             if (!(error instanceof RemoteError) || OF_ALL.includes(error.code)) throw error;
             failed.set(lineage, (failed.get(lineage) ?? 0) + 1);
             failure = error;
-            log.debug({ err: error, lineage }, "whether the gateway has a content could not be found out");
+            log.debug({ err: error, lineage }, "the gateway could not be asked whether it has a content");
           }
         });
       }
@@ -100,8 +101,8 @@ async function isThere(context: Remote & Sync, nodeId: string, version: string, 
 }
 
 /**
- * Compares the bytes with the hash of the version. Power loss or a broken disk may have changed them, and changed bytes
- * must not become the content of a node.
+ * True: the bytes are those of the version, by its hash or at least its size. Power loss or a broken disk may have
+ * changed them, and changed bytes must not become the content of a node.
  */
 async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: AbortSignal): Promise<boolean> {
   const { metadata, runtime, paths, disk, log } = context;
@@ -112,14 +113,14 @@ async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: A
     return size === inode.size && metadata.cacheFiles.get(inode.lineage)?.doubted === 0;
   } catch (error) {
     if (signal.aborted || disk.trouble !== undefined) throw error;
-    log.warn({ err: error, inode: inode.id }, "what is here of a content the gateway has lost cannot be read");
+    log.warn({ err: error, inode: inode.id }, "the local bytes of a content that the gateway has lost cannot be read");
     return false;
   }
 }
 
 /**
- * One transaction. What happened to the file since it was looked at counts: it may have another content by now, or be
- * gone.
+ * Makes the content dirty, in one transaction. Looks at the file again first, because it may have another content by
+ * now, or be gone.
  */
 function keep(
   context: Rows & LocalFiles & Uploads & Host & Tree,
@@ -135,7 +136,7 @@ function keep(
     const rows = context.nodeRows.ofInode(id);
     const behind = rows.filter((row) => row.base?.head != null && heads.get(row.id) === row.base.head);
     if (behind.length === 0) return;
-    // By its hash the content would count as the version that is gone.
+    // With the hash in base, the content would count as the version that is lost.
     for (const { id: row, base } of behind) {
       if (base !== null) metadata.nodes.update(row, { base: { ...base, hash: null } });
     }
@@ -146,8 +147,7 @@ function keep(
     // A change made here keeps its age, so that a drain under way does not end without it.
     for (const row of context.nodeRows.ofInode(id)) context.queue.setNodeDirty(row, row.changedAt);
     metadata.afterCommit(() => {
-      // A write of programs to the open file now goes to changed content, and no check may compare that with the lost
-      // version.
+      // The file may be open, and programs may write to it. No check may compare it with the lost version any more.
       cacheFiles.get(lineage)?.leaveOriginForGood();
       context.dirtyFiles.dirty(kept);
       void dirtyLog.flush();

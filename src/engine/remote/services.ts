@@ -17,12 +17,15 @@ export interface Listings {
    * mount ends, else as the gateway's failure says.
    */
   complete(folder: InodeId, signal: AbortSignal): Promise<void>;
-  /** Lists a folder that no program has asked for; of a large one only the pages that are wanted. */
+  /**
+   * Lists a folder that no program has asked for; of a large one only the pages that are wanted. Rejects like
+   * `complete`.
+   */
   prefetch(folder: InodeId, wantsMore: () => boolean): Promise<void>;
   /**
-   * Lists a folder and those below it that are not known, from one stream. Between two folders it asks `mayGoOn`.
-   * Resolves with false if the gateway has no such stream. Rejects with the error that ended it early; the folders that
-   * were listed by then are known.
+   * Lists a folder and the unknown folders below it, from one stream. Asks `mayGoOn` between two folders. Resolves to
+   * false if the gateway has no such stream. Rejects with the error that ended the stream early; folders that were
+   * listed by then stay known.
    */
   prefetchTree(folder: InodeId, wantsMore: () => boolean, mayGoOn: () => Promise<boolean>): Promise<boolean>;
   /** A program looked into the folder. */
@@ -44,7 +47,10 @@ export function createIncoming(context: Rows & LocalFiles & Remote & Uploads & H
   };
 }
 
-/** Follows the journal by `stream` and in pages; without a stream there is no journal, and known folders are listed. */
+/**
+ * Follows the journal by `stream` and in pages. Without `stream` there is no journal, and known folders are listed
+ * again and again.
+ */
 export function createFollower(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,
   stream?: JournalStream,

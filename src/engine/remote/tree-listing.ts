@@ -1,9 +1,9 @@
 /**
- * Lists a folder and all below it from one stream of the gateway. Each folder that is not known goes the way of every
- * list (listing.ts); only its pages, and what the journal told since the snapshot, come from here.
+ * Lists a folder and all folders below it from one stream of the gateway. Each unknown folder is listed as always
+ * (listing.ts); only its pages, and the journal's entries since the stream's snapshot, come from here.
  *
- * Invariant: while a stream is read, it counts as a list under way: its snapshot may be older than deletions that all
- * newer lists show already. What it read before the epoch changed is not taken in.
+ * Invariant: while a stream is read, it counts as a list under way, because its snapshot may be older than deletions
+ * that all newer lists show already. Parts that were read before a change of the epoch are not used.
  */
 import { hasNoNodeStream, RemoteError } from "../../client/errors.ts";
 import type { JournalPage, Node } from "../../contract/resources.ts";
@@ -15,7 +15,7 @@ import type { Tree } from "../tree/index.ts";
 import { endOf, type ListSource, prefetchListing } from "./listing.ts";
 
 /**
- * Each folder looks through all that the journal told since the snapshot. After more entries than this a new snapshot
+ * Each folder looks through all entries of the journal since the snapshot. With more entries than this, a new snapshot
  * costs less.
  */
 const ENTRIES_MAX = 500;
@@ -23,6 +23,7 @@ const JOURNAL_PAGE = 1000;
 
 type Needs = Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync;
 
+/** See Listings.prefetchTree (services.ts). */
 export async function prefetchTree(
   context: Needs,
   folder: InodeId,
@@ -53,7 +54,8 @@ export async function prefetchTree(
       const inode = nodeRows.folderOfNode(id);
       const isUnknown = inode !== undefined && metadata.inodes.get(inode)?.listed === null;
       if (isUnknown && !listings.isRunning(inode)) {
-        // After a failure the parts may be those of a list that still stands: nothing may be passed over then.
+        // A failure ends the whole stream: the list that failed may still be reading these parts, so none may be
+        // skipped for it.
         await prefetchListing(context, inode, wantsMore, { page: parts.pageOf(id), journal: journal.page });
       }
       while (parts.current()?.folder === id) await parts.advance();
@@ -69,7 +71,10 @@ export async function prefetchTree(
 
 type Part = { readonly folder: string; readonly asOf: number; readonly after: string; readonly items: readonly Node[] };
 
-/** The list that asked for more is begun once more by the programs that wait for it. The gateway has said nothing. */
+/**
+ * The error for a list that asks for more after the end of the stream. It says nothing of the gateway. Programs that
+ * wait for the list begin it once more.
+ */
 const ended = () => new RemoteError("aborted", "the stream of the tree has ended");
 
 function readParts(stream: AsyncGenerator<Part, void, undefined>, isOld: () => boolean) {
@@ -85,7 +90,7 @@ function readParts(stream: AsyncGenerator<Part, void, undefined>, isOld: () => b
   return {
     current: () => current,
     advance,
-    /** The pages of one folder are its parts. Whether one is the last is known when the next part has come. */
+    /** The pages of one folder are its parts in the stream. The next part shows whether a part is the folder's last. */
     pageOf(folder: string): ListSource["page"] {
       return async (after, signal) => {
         const part = current;
@@ -105,7 +110,7 @@ function readParts(stream: AsyncGenerator<Part, void, undefined>, isOld: () => b
   };
 }
 
-/** Pages of the journal, each asked for once for all folders of a stream. */
+/** Pages of the journal since the snapshot. Each is asked for once, for all folders of the stream. */
 function journalSince({ client, workspace }: Remote, isOld: () => boolean) {
   const pages = new Map<number, JournalPage>();
   let entries = 0;
@@ -114,7 +119,7 @@ function journalSince({ client, workspace }: Remote, isOld: () => boolean) {
     const known = pages.get(position);
     if (known !== undefined) return known;
     const read = await client.readJournal(workspace.id, position, { pageSize: JOURNAL_PAGE, signal });
-    // A page that tells of nothing yet is asked for again.
+    // A page without news is not kept, so that it is asked for again.
     if (endOf(read) > position) {
       pages.set(position, read);
       entries += read.items.length;
