@@ -100,7 +100,7 @@ export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" |
   function isLive(): boolean {
     if (hasSlept()) end(SLEPT);
     else if (isCaughtUp && isLongAgo(heardAt)) end("nothing is heard of the journal");
-    else if (isCaughtUp && isLongAgo(waitingSince)) end("what the journal tells cannot be read");
+    else if (isCaughtUp && isLongAgo(waitingSince)) end("news of the journal cannot be read");
     return isCaughtUp;
   }
 
