@@ -181,7 +181,7 @@ const HELD_OPEN: readonly Conflict[] = [
   {
     one: "saves `a`, and the other does too, by renaming a new file over it",
     other: "has `a` open for writing in a third program",
-    why: "a save of the shown file is in no conflict, whoever has the old bytes open",
+    why: "a save of the shown file is in no conflict, even if a program has the old bytes open",
     before: a,
     left: (at) => at.save("a", "one's"),
     right: (at) => at.hold("a", HELD),
