@@ -44,6 +44,7 @@ export function parsePlace(json: string): Place | undefined {
   return place.safeParse(JSON.parse(json)).data;
 }
 
+/** True: programs see the place as a folder. */
 export function isFolder({ is }: Place): boolean {
   return is === "top" || is === "moments" || is === "nodes" || is === "folder" || is === "versions";
 }

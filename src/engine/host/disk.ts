@@ -190,7 +190,7 @@ export function createDisk(needs: {
     },
     look,
     lookForFolder() {
-      // A full look finds out what is wrong.
+      // A full look finds out the trouble.
       if (!isThere()) look();
     },
     async restore() {

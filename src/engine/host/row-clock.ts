@@ -36,6 +36,9 @@ type Needs = Pick<Metadata<unknown>, "settings" | "times" | "transaction" | "bef
  */
 const KEPT_MS = 1_000;
 
+/**
+ * Takes up row time where the rows of this boot, or of the last one, ended. `boot`: the id of this boot of the machine.
+ */
 export function createRowClock(machine: Runtime, metadata: Needs, boot: string): EvenTime {
   const { settings, times, transaction } = metadata;
   const known = parse(settings.get("time"));

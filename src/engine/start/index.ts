@@ -1,4 +1,4 @@
-/** Builds the engine, and recovers what a crash, power loss or an earlier daemon has left. */
+/** Builds the engine, and recovers from a crash, from power loss or from an earlier daemon. */
 export type { EngineSettings } from "../core/index.ts";
 export type { DiskLimits } from "../host/index.ts";
 export { atOnce, ONE_TRY, type RetryBudget, retryAtStart } from "./retry-at-start.ts";

@@ -1,8 +1,8 @@
 /**
  * The rows are older than the files: the database was damaged and replaced by a backup or an empty one, or it lost its
- * last changes. What programs wrote since is in the dirty-file log. Content of a known inode becomes dirty content of
- * that inode. Any other content gets its name again, or the name of a recovered copy. The requests that were sent since
- * are not known any more. The gateway tells their effects, as if others had made them.
+ * last changes. The dirty-file log names the files that programs wrote to since. Content of a known inode becomes dirty
+ * content of that inode. Any other content gets its name again, or the name of a recovered copy. The requests that were
+ * sent since are not known any more. The gateway tells their effects, as if others had made them.
  *
  * Each file is one transaction, and is not done twice. So this may be interrupted anywhere.
  */

@@ -20,6 +20,7 @@ import { findRoot, type View, viewKey } from "./view.ts";
 
 const READ_SCOPES = ["account.workspace.read", "node.node.read-all", "node.file.read"] as const satisfies Scope[];
 
+/** The needed scopes that the token does not name. None if it names no scopes at all (undefined). */
 export function missingScopes(scopes: ReadonlySet<string> | undefined, needed: readonly Scope[]): Scope[] {
   return scopes === undefined ? [] : needed.filter((scope) => !scopes.has(scope));
 }

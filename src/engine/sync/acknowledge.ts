@@ -450,7 +450,7 @@ function park(context: Rows & Host, row: NodeRow, error: RemoteError): void {
 /** The name that the row wanted belongs to another node. */
 function nameIsTaken(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow, told: Node): void {
   const { metadata } = context;
-  // The answer may be older than what was heard of the node meanwhile.
+  // The answer may be older than news of the node that came meanwhile.
   const waiting = metadata.arrivals.get(told.id);
   const node = waiting !== undefined && waiting.revision > told.revision ? waiting : told;
   if (isStaleRead(context, node) || metadata.nodes.ofNodeId(node.id) !== undefined) {

@@ -287,7 +287,7 @@ function keepBoth(
   const remote = joined ?? inodeApart(context, node);
   metadata.entries.setInode(entry.id, remote.id);
   keepLinkLease(context, entry.inode, remote.id);
-  // All names of a linked file show the remote content, and one copy keeps what was written here.
+  // All names of a linked file show the remote content, and one copy keeps the local content.
   const others = metadata.entries.ofInode(entry.inode);
   if (isGroupUpdate) for (const other of others) metadata.entries.setInode(other.id, remote.id);
   const isKept = others.length > 0 && !isGroupUpdate;

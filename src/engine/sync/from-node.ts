@@ -1,4 +1,4 @@
-/** What a node of the gateway becomes here: a hard link group, and an inode. */
+/** Makes an inode of a node of the gateway, and finds the node's hard link group. */
 
 import type { Node } from "../../contract/resources.ts";
 import { savesOfLink } from "../../contract/saves.ts";

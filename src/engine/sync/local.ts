@@ -10,6 +10,7 @@ import type { Remote, Rows } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 import type { Local, LocalContent } from "./plan.ts";
 
+/** The local state of the row whose name is `entry` and whose content is `inode`. */
 export function localOf(
   context: Pick<Rows & Remote & Tree, "nodeRows" | "client" | "metadata">,
   row: NodeRow,

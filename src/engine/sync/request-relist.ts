@@ -12,5 +12,6 @@ export function requestRelist({ metadata, listings, activity }: Rows & Remote & 
   activity.wake();
 }
 
+/** True: a marked folder may be listed now. */
 export const isRelistDue = ({ metadata, runtime }: Rows & Host): boolean =>
   metadata.relists.next(runtime.now()) !== undefined;

@@ -112,7 +112,7 @@ export interface Shown {
   ask(signal: AbortSignal): Promise<void>;
   /** A listing was complete up to this position. */
   note(asOf: number): void;
-  /** For a start: no position lies ahead, whatever an earlier release wrote. */
+  /** For a start: sets positions that lie ahead of row time back to it. An earlier release wrote such. */
   positionsNotAhead(): void;
   /** Forgets deletions that journal and index have passed. */
   forgetDeletions(): void;

@@ -1,4 +1,4 @@
-/** Names and inodes: which node a name carries, who owns a file, what its attributes are. */
+/** Names and inodes: the node of a name, owners and attributes. */
 export { createForgetting } from "./abandoned-requests.ts";
 export { isLike } from "./hard-links.ts";
 export type { Account } from "./owners.ts";

@@ -56,8 +56,9 @@ async function numberHere(
   }
 }
 
+/** The account with this number (uid or gid), and its name if this machine knows it. Never rejects. */
 export async function accountOf({ accounts }: Needs, kind: AccountKind, number: number): Promise<Account> {
-  // Never rejects. Without the name, the number counts.
+  // Without the name, the number counts.
   return { number, name: await accounts.nameOf(kind, number).catch(() => undefined) };
 }
 

@@ -24,6 +24,7 @@ export function now(context: Stamps): Time {
   return context.runtime.files.currentTime();
 }
 
+/** The same as text, as the rows store it. */
 export function fileTimeText(context: Stamps): string {
   return formatTime(now(context));
 }
@@ -40,6 +41,10 @@ function defaultMode(kind: InodeKind, umask: number): number {
   return (kind === "folder" ? 0o755 : 0o644) & ~umask;
 }
 
+/**
+ * The attributes of the inode. `lineage`: a superseded number shows the size of its own cache file. Rejects with the
+ * error of the disk.
+ */
 export async function statOf(
   context: Rows & LocalFiles & Host,
   inode: Inode,

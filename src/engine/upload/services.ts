@@ -9,7 +9,7 @@ import { loginNeeded, openEndedPauseReason, pauseReason } from "./pause-reason.t
 import { type SnapshotResult, takeSnapshot } from "./snapshot.ts";
 import { snapshotAfterSync, snapshotWhenQuiet } from "./snapshot-open.ts";
 
-/** Snapshots of what programs write. */
+/** Snapshots of the content that programs write. */
 export interface Snapshots {
   /**
    * Rejects with an FsError if the bytes cannot be had, or with the signal's reason. `onSnapshot`: runs in the

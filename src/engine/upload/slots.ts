@@ -13,6 +13,7 @@ export const BULK_BYTES = 1024 * 1024;
 /** So many bulk requests fill any network line. With more, each would only take longer. */
 const BULK_MOST = 8;
 
+/** The priority class of a request that sends so many bytes. */
 export function priorityOf(bytes: number): PriorityClass {
   return bytes >= BULK_BYTES ? BULK : SMALL;
 }

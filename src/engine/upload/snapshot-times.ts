@@ -34,6 +34,7 @@ export interface Writes {
   readonly last: ElapsedTime;
 }
 
+/** The time at which the next snapshot is due, for a file with these writes. */
 export function nextSnapshotAt(pace: SnapshotPace, writes: Writes): ElapsedTime {
   const step = stepOf(pace, writes);
   const paused = plus(writes.last, Math.min(PAUSE_MAX_MS, WRITING_PAUSE_MS * 2 ** step));
