@@ -47,15 +47,15 @@ export function createRowClock(machine: Runtime, metadata: Needs, boot: string):
   const begin = latest === undefined ? machine.wallClock() : Number(latest) + KEPT_MS;
   const offset = isKnown ? known.offset : begin - millisecondsOf(machine.elapsed());
   const now = () => rowTime(Math.floor(millisecondsOf(machine.elapsed()) + offset));
-  const pauses = createClockGaps(machine, settings, isKnown, now());
+  const gaps = createClockGaps(machine, settings, isKnown, now());
   const runtime: RowClockRuntime = {
     ...machine,
     now,
-    ageOf: (time) => Math.max(0, minus(now(), time)) + pauses.since(time),
+    ageOf: (time) => Math.max(0, minus(now(), time)) + gaps.since(time),
   };
   metadata.beforeCommit(() => {
     const at = now();
-    pauses.note(at);
+    gaps.note(at);
     if (millisecondsOf(at) - settings.getNumber("latest") >= KEPT_MS) settings.set("latest", String(at));
   });
   return {

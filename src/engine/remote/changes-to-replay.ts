@@ -93,7 +93,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
    * True: the inode has only one kernel node id. The kernel itself reports changes by programs here, but not to
    * watchers that know the inode by an earlier number.
    */
-  const isOne = (inode: InodeId) => metadata.inodes.lineages(inode).length === 1;
+  const hasOneNumber = (inode: InodeId) => metadata.inodes.lineages(inode).length === 1;
 
   /**
    * True: two inodes turned out to be one file of a hard link group (link-groups.ts). The file was not written, and its
@@ -140,7 +140,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
       if (switched.has(inode)) add(`content ${inode}`, { what: "content", inode });
       // A changed link count is replayed with the name, and changed times of a folder with its names.
       else if (!named.has(inode) && !made.has(inode) && metadata.inodes.get(inode)?.kind !== "folder") {
-        if (!(ours.has(inode) && isOne(inode))) add(`attributes ${inode}`, { what: "attributes", inode });
+        if (!(ours.has(inode) && hasOneNumber(inode))) add(`attributes ${inode}`, { what: "attributes", inode });
       }
     }
   }
@@ -282,12 +282,12 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
       const [first] = waiting;
       if (first === undefined) return undefined;
       const [key, change] = first;
-      const isOne = isHeard(change);
+      const isChangeHeard = isHeard(change);
       // A program may have begun to watch after the last answered question and before the change. The next answer
       // decides.
-      if (!isOne && change.noted >= answered) return undefined;
+      if (!isChangeHeard && change.noted >= answered) return undefined;
       waiting.delete(key);
-      const all = isOne ? stepsOf(change) : [];
+      const all = isChangeHeard ? stepsOf(change) : [];
       steps = all.filter((step) => isShown(step.name) && (step.what !== "moved" || isShown(step.to.name)));
     }
     return steps.shift();

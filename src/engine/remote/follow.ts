@@ -95,7 +95,7 @@ export function createLoop(
      */
     let wasAway = false;
     /** Rounds in a row without an answer. */
-    let inVain = 0;
+    let unanswered = 0;
     while (!stopped.signal.aborted) {
       const begun = runtime.elapsed();
       let isWell = false;
@@ -106,24 +106,24 @@ export function createLoop(
         context.observer.forgetEchoes();
         await refreshAll(context, stopped.signal);
         await context.nodeReader.listRemovedFolder(stopped.signal);
-        await passIndex();
+        await askForWatermark();
         if (isMore) continue;
         forgetAbandoned();
         isWell = true;
       } catch (error) {
         network.failed(error);
-        if (!stopped.signal.aborted) complain(error);
+        if (!stopped.signal.aborted) report(error);
       } finally {
         if (!isReached()) wasAway = true;
         else if (wasAway && isHeard) {
           wasAway = false;
-          comeBack(context);
+          gatewayIsBack(context);
         }
       }
       // A slow gateway is left alone for as long as its answers took.
       const took = Math.min(minus(runtime.elapsed(), begun), LONG_ROUND_MS);
-      inVain = network.isOnline ? 0 : inVain + 1;
-      const rest = network.isOnline ? inStep(runtime, settings.pollMs) : backoff(OFFLINE_PAUSES, inVain);
+      unanswered = network.isOnline ? 0 : unanswered + 1;
+      const rest = network.isOnline ? inStep(runtime, settings.pollMs) : backoff(OFFLINE_PAUSES, unanswered);
       await pause(Math.max(rest, took), isWell);
       await leaveAlone();
     }
@@ -147,7 +147,7 @@ export function createLoop(
     over.abort(OVER);
   }
 
-  function complain(error: unknown): void {
+  function report(error: unknown): void {
     const isOfGateway = error instanceof RemoteError || error instanceof FsError;
     if (isOfGateway) fresh.inVain(error.message);
     // The journal is not live then, even if it was heard of a moment ago, or by an earlier token: changes may come now
@@ -218,7 +218,7 @@ export function createLoop(
    * Asks for the index watermark. When every folder is known, nothing is listed, so no list tells the watermark. Then
    * tombstones would stay for ever, and writes would never count as settled.
    */
-  async function passIndex(): Promise<void> {
+  async function askForWatermark(): Promise<void> {
     const { metadata } = context;
     const { settings: known, tombstones } = metadata;
     if (minus(runtime.elapsed(), askedAt) < INDEX_MS) return;
@@ -242,7 +242,7 @@ export function createLoop(
 }
 
 /** The gateway answers again: rows and requests that wait are due now. */
-function comeBack(context: Uploads & Host): void {
+function gatewayIsBack(context: Uploads & Host): void {
   context.log.info({}, "the gateway answers again");
   context.activity.expedite();
 }

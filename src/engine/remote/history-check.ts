@@ -122,9 +122,9 @@ export function createHistoryCheck(
   async function hasAcknowledged(signal: AbortSignal): Promise<boolean | undefined> {
     const absent = new Set<string>();
     for (const change of history.toAsk()) {
-      const is = await has(change, signal);
-      if (is === false) return false;
-      if (is === undefined) absent.add(change.id);
+      const isThere = await has(change, signal);
+      if (isThere === false) return false;
+      if (isThere === undefined) absent.add(change.id);
     }
     if (absent.size === 0) return true;
     const isAllTold = await readAhead(absent, signal);
@@ -171,8 +171,8 @@ export function createHistoryCheck(
       if (network.pauseMs("readJournal") > 0) return undefined;
       const last = context.history.last();
       if (last !== undefined && !(await hasEntry(last, signal))) return false;
-      const is = await hasAcknowledged(signal);
-      if (is !== true) return is;
+      const isThere = await hasAcknowledged(signal);
+      if (isThere !== true) return isThere;
       // Writes that were acknowledged on this same connection need no check.
       if (connection() === at) history.isConfirmed(at);
       knownAt = at;

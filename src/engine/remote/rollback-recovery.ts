@@ -140,10 +140,10 @@ function keep(
     for (const { id: row, base } of behind) {
       if (base !== null) metadata.nodes.update(row, { base: { ...base, hash: null } });
     }
-    const ofNothing = { originNode: null, originVersion: null };
+    const noOrigin = { originNode: null, originVersion: null };
     const changed = { content: "dirty", changes: inode.changes + 1, hash: null, synced: "never" } as const;
-    const kept = metadata.inodes.update(id, { ...changed, ...ofNothing });
-    metadata.cacheFiles.update(lineage, { ...ofNothing, originHash: null, unproven: NO_RANGES });
+    const kept = metadata.inodes.update(id, { ...changed, ...noOrigin });
+    metadata.cacheFiles.update(lineage, { ...noOrigin, originHash: null, unproven: NO_RANGES });
     // A change made here keeps its age, so that a drain under way does not end without it.
     for (const row of context.nodeRows.ofInode(id)) context.queue.setNodeDirty(row, row.changedAt);
     metadata.afterCommit(() => {

@@ -169,9 +169,9 @@ function carryOut(
       return true;
     }
     case "undelete":
-      return restore(context, row, step);
+      return undelete(context, row, step);
     case "removeLocal":
-      vanish(context, row);
+      removeLocal(context, row);
       return true;
     case "recreate":
       recreate(context, row);
@@ -218,7 +218,7 @@ export function leftPlace(context: Rows & Uploads & Tree, row: NodeRow): void {
   if (waiting !== undefined && waiting.id !== row.id) context.queue.enqueue(waiting);
 }
 
-function restore(
+function undelete(
   context: Rows & LocalFiles & Uploads & Host & Tree,
   row: NodeRow,
   { node }: Extract<Step, { do: "undelete" }>,
@@ -237,7 +237,7 @@ function restore(
   return true;
 }
 
-function vanish(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): void {
+function removeLocal(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): void {
   const { metadata } = context;
   addTombstone(context, row);
   context.nodeRows.drop(row.id);

@@ -340,17 +340,17 @@ export function lookLater(
 export function endLinkLeases({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">): boolean {
   const now = runtime.now();
   return metadata.transaction(() => {
-    const turn = metadata.linkLeases.ended(now);
-    if (turn === undefined) return false;
-    const reached = metadata.nodes.lookAtNames(turn.inode, now, turn.reached, NAMES);
-    if (reached === undefined) metadata.linkLeases.done(turn.inode);
-    else metadata.linkLeases.reached(turn.inode, reached);
+    const lease = metadata.linkLeases.ended(now);
+    if (lease === undefined) return false;
+    const reached = metadata.nodes.lookAtNames(lease.inode, now, lease.reached, NAMES);
+    if (reached === undefined) metadata.linkLeases.done(lease.inode);
+    else metadata.linkLeases.reached(lease.inode, reached);
     return true;
   });
 }
 
 /** Names go from one inode to another, and the link lease of the first, if any, goes on for the second. */
 export function keepLinkLease({ metadata }: Needs, from: InodeId, to: InodeId): void {
-  const turn = metadata.linkLeases.get(from);
-  if (turn !== undefined) metadata.linkLeases.begin(to, turn.endsAt);
+  const lease = metadata.linkLeases.get(from);
+  if (lease !== undefined) metadata.linkLeases.begin(to, lease.endsAt);
 }

@@ -36,14 +36,14 @@ export function removedFolderIsNotEmpty(context: Rows & Remote & Uploads & Host 
   // The listing has shown no reason for the whole settle time. It is not merely late: it does not show all nodes. So
   // the folder comes back.
   if (minus(now, since) >= SETTLE_MS) {
-    comeBack(context, row.nodeId);
+    bringBack(context, row.nodeId);
     return;
   }
   notEmpty.set(row.nodeId, { since, isAsked: true });
   metadata.nodes.update(row.id, { due: plus(now, Math.max(FIRST_MS, minus(now, since))) });
 }
 
-function comeBack(context: Rows & Remote & Uploads & Host & Tree, nodeId: string): void {
+function bringBack(context: Rows & Remote & Uploads & Host & Tree, nodeId: string): void {
   const folder = undeleteFolder(context, nodeId);
   if (folder !== undefined) requestRelist(context, folder);
   context.notEmpty.delete(nodeId);

@@ -65,7 +65,7 @@ export function recognizeOwn(
     dirtySince: row.dirtySince ?? due,
   });
   adoptVersion(context, row, attempt, base, node.id);
-  if (row.nodeId === null && row.kind === "folder") wasThere(context, row);
+  if (row.nodeId === null && row.kind === "folder") existedBefore(context, row);
   advance(context, row.id);
   context.activity.wake();
   return true;
@@ -123,7 +123,7 @@ const isContentWanted = (creations: readonly Attempt<Request>[], { contentHash, 
  * A folder of ours existed at the gateway for a while before its node was known here. Others may have put nodes into
  * it. The journal has told of them already, while the folder was not known, so the folder is listed again.
  */
-function wasThere(context: Rows & Remote & Uploads & Tree, row: NodeRow): void {
+function existedBefore(context: Rows & Remote & Uploads & Tree, row: NodeRow): void {
   const inode = context.nodeRows.inodeOf(row);
   if (inode === undefined) return;
   requestRelist(context, inode.id);

@@ -31,11 +31,11 @@ export function keepInOthers(
   row: NodeRow | undefined,
 ): void {
   const { linkLeases, nodes } = context.metadata;
-  const isTurn = linkLeases.get(inode) !== undefined;
-  if (isTurn) linkLeases.done(inode);
+  const isLeased = linkLeases.get(inode) !== undefined;
+  if (isLeased) linkLeases.done(inode);
   const since = row?.dirtySince ?? null;
   if (since !== null && !nodes.areNamesDirty(inode, since)) context.queue.setInodeDirty(inode, since);
-  else if (isTurn) markBehind(context, inode);
+  else if (isLeased) markBehind(context, inode);
   haveFromOthers(context, inode);
 }
 

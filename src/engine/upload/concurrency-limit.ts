@@ -38,7 +38,7 @@ export function createConcurrencyLimit(first: number, most: number): Concurrency
   /** The fastest answer of this period, and of the period before. */
   let fastest = Number.POSITIVE_INFINITY;
   let fastestBefore = Number.POSITIVE_INFINITY;
-  let stretchBegan: ElapsedTime | undefined;
+  let periodBegan: ElapsedTime | undefined;
   let average: number | undefined;
   let halvedAt: ElapsedTime | undefined;
   /** The busy share of this thread in the last measured period, and the beginning of the next period. */
@@ -58,8 +58,8 @@ export function createConcurrencyLimit(first: number, most: number): Concurrency
         if (looked !== undefined) busy = Math.min(1, (worked - looked.worked) / minus(at, looked.at));
         looked = { at, worked };
       }
-      if (stretchBegan === undefined || minus(at, stretchBegan) >= MEMORY_MS) {
-        stretchBegan = at;
+      if (periodBegan === undefined || minus(at, periodBegan) >= MEMORY_MS) {
+        periodBegan = at;
         fastestBefore = fastest;
         fastest = Number.POSITIVE_INFINITY;
       }

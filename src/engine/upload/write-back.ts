@@ -226,13 +226,13 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     const [first] = looked;
     const due = (first === undefined ? undefined : metadata.nodes.get(first)?.due) ?? now;
     // A row that waited for the gateway is not late.
-    const taken = took(looked.length, minus(now, laterOf(due, sendableSince ?? now)));
+    const taken = takeRoom(looked.length, minus(now, laterOf(due, sendableSince ?? now)));
     // The other rows have their turn later, so that other work of this thread comes in between.
     if (rows.length >= LOOKED_AT && room > 0) lookSoon();
     return { ids: [...sent, ...looked], taken };
   }
 
-  function took(rows: number, lateMs: number): Start[] {
+  function takeRoom(rows: number, lateMs: number): Start[] {
     if (rows === 0) return [];
     room -= rows;
     return [() => foregroundThrottle.begun(rows, lateMs)];
@@ -247,7 +247,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     const all = metadata.attempts.due(priority, now, LOOKED_AT + busy.size).filter((node) => !busy.has(node));
     const due = all.slice(0, free);
     const starts = due.map((node): Start => {
-      const begun = took(1, 0);
+      const begun = takeRoom(1, 0);
       return () => {
         for (const tell of begun) tell();
         run(priority, node, async (place) => {
