@@ -215,9 +215,9 @@ function isVersion(view: View, { state, hash }: LocalContent): boolean {
 }
 
 /**
- * True: the content is a version of another node, which the gateway does not take by reference. A snapshot gives it
- * bytes of its own. Then the row does not hold back the deletion of that node, which may make the room that the row
- * waits for.
+ * True: the content is a version that the gateway does not take by reference, and has no snapshot yet. A snapshot gives
+ * it bytes of its own. Then the row does not hold back the deletion of the node of that version, which may make the
+ * room that the row waits for.
  */
 const isBorrowed = (view: View, content: LocalContent) =>
   isVersion(view, content) && !view.mayRefer && !isReady(content);
