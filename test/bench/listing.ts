@@ -9,6 +9,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { createGateway, type Gateway } from "../../src/gateway/core.ts";
 import { openDatabase } from "../../src/gateway/store.ts";
@@ -103,6 +104,8 @@ interface TreeFigures {
   /** The rates of all rounds. */
   readonly nodesPerSecond: readonly number[];
   readonly nodesPerCpuSecond: readonly number[];
+  /** Of each round, the longest time, in milliseconds, that another request would have waited for its turn. */
+  readonly longestWaits: readonly number[];
 }
 
 /** All nodes of a tree, in pages of one snapshot and as a stream, in turn. */
@@ -142,22 +145,28 @@ async function measureTree(gateway: Gateway, token: string, path: string, count:
     },
   };
   const figures = {
-    pages: { wall: [] as number[], cpu: [] as number[] },
-    stream: { wall: [] as number[], cpu: [] as number[] },
+    pages: { wall: [] as number[], cpu: [] as number[], waits: [] as number[] },
+    stream: { wall: [] as number[], cpu: [] as number[], waits: [] as number[] },
   };
   for (let round = 0; round < TREE_ROUNDS; round += 1) {
     for (const way of ["pages", "stream"] as const) {
       // The sorted list of the pages is kept from the second round on.
+      const waits = monitorEventLoopDelay({ resolution: 1 });
+      waits.enable();
       const [nodes, { cpu, wall }] = await measured(ways[way]);
+      waits.disable();
       if (nodes !== count) throw new Error(`expected ${count} nodes, got ${nodes}`);
       figures[way].wall.push(Math.round((1000 * nodes) / wall));
       figures[way].cpu.push(Math.round((1000 * nodes) / cpu));
+      // Between pages that are asked for without HTTP, nothing else has a turn.
+      if (way === "stream") figures[way].waits.push(waits.max / 1e6);
     }
   }
   return (["pages", "stream"] as const).map((way) => ({
     way,
     nodesPerSecond: figures[way].wall,
     nodesPerCpuSecond: figures[way].cpu,
+    longestWaits: figures[way].waits,
   }));
 }
 
@@ -226,8 +235,12 @@ async function bench(count: number, json: boolean): Promise<void> {
         `${show({ cpu: walk.cpu / walk.pages, wall: walk.wall / walk.pages })}`,
     );
     const treeLines = tree.map(
-      ({ way, nodesPerSecond, nodesPerCpuSecond }) =>
-        `${way.padEnd(12)}${nodesPerSecond.join(", ").padStart(36)}${nodesPerCpuSecond.join(", ").padStart(36)}`,
+      ({ way, nodesPerSecond, nodesPerCpuSecond, longestWaits }) =>
+        `${way.padEnd(12)}${nodesPerSecond.join(", ").padStart(36)}${nodesPerCpuSecond.join(", ").padStart(36)}` +
+        longestWaits
+          .map((wait) => wait.toFixed(1))
+          .join(", ")
+          .padStart(36),
     );
     const { cores, processor } = describeMachine();
     const titles = ["cold, last", "first", "last", "dearest jump", "last by after=", "walk, a page"];
@@ -235,7 +248,8 @@ async function bench(count: number, json: boolean): Promise<void> {
       `listing: pages of ${PAGE} of a folder with ${count} nodes; CPU / wall, ms (${cores} cores, ${processor})\n` +
         `${"order".padEnd(12)}${titles.map((title) => title.padStart(18)).join("")}\n${lines.join("\n")}\n\n` +
         `all nodes of a tree of ${folders} folders with ${TREE_FILES} files each, round by round\n` +
-        `${"".padEnd(12)}${"nodes/s".padStart(36)}${"nodes/s of CPU".padStart(36)}\n${treeLines.join("\n")}\n`,
+        `${"".padEnd(12)}${"nodes/s".padStart(36)}${"nodes/s of CPU".padStart(36)}${"longest wait, ms".padStart(36)}\n` +
+        `${treeLines.join("\n")}\n`,
     );
   } finally {
     database.close();

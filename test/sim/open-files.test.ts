@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { ALL_FEATURES, type Features } from "../../src/contract/features.ts";
 import { minus } from "../../src/lib/clocks.ts";
 import { sleep } from "../../src/lib/runtime.ts";
-import { PLAIN } from "../support/features.ts";
+import { PLAIN, without } from "../support/features.ts";
 import type { Calls } from "./support/calls.ts";
 import type { Mount } from "./support/mount.ts";
 import { begin, begin as beginOne, there } from "./support/one-world.ts";
@@ -20,6 +20,11 @@ describe("drain", () => {
   const TIERS = [
     ["full", ALL_FEATURES],
     ["plain", PLAIN],
+  ] as const;
+
+  const UNHASHED = [
+    ["without hashes", without("hashes")],
+    ["plain without hashes", { ...PLAIN, hashes: false }],
   ] as const;
 
   async function begin(mounts: readonly string[], features: Features = ALL_FEATURES) {
@@ -93,6 +98,27 @@ describe("drain", () => {
     expect(await drain(alpha)).toEqual(DRAINED);
     expect(await there()).toEqual({ a: sent });
   });
+
+  test.each(UNHASHED)(
+    "%s: replaced elsewhere while it is held open unwritten: the copy of before arrives now",
+    async (_, features) => {
+      const { world, mounts, calls, save, open, drain, there } = await begin(["alpha", "beta"], features);
+      const [alpha, beta] = mounts as [Mount, Mount];
+      await save(alpha, "a", "old");
+      expect(await drain(alpha)).toEqual(DRAINED);
+      await world.clock.advance(4_000);
+      await world.run(calls(beta).list(""));
+      const { a: old } = await there();
+      await open(beta, "a");
+      await world.run(calls(beta).rename("a", "a~"));
+      await save(beta, "a", "new");
+      await save(alpha, "a", "other");
+      expect(await drain(alpha)).toEqual(DRAINED);
+      await world.clock.advance(20_000);
+      expect(await drain(beta)).toEqual(DRAINED);
+      expect(Object.values(await there())).toContain(old);
+    },
+  );
 
   test.each(TIERS)(
     "%s: the bytes of before are written again while others are under way: they are there",

@@ -15,7 +15,7 @@ import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
 export interface LocalContent {
   /**
    * open: a writable handle may have changed the content, and no look has shown it yet. While the hash is known,
-   * nothing was written.
+   * nothing was written. Where the gateway tells no hashes, the first write makes the content dirty at once.
    */
   readonly state: "clean" | "open" | "dirty";
   /** Null: not known; a snapshot has to be taken first. */
@@ -202,16 +202,17 @@ function planCreation(view: View, local: Local): Step {
 }
 
 /**
- * The plan waits for a writer, because a snapshot is due once it has finished. But while the hash is known, the writer
- * has written nothing since a version, or since a snapshot that is gone. Then a snapshot is taken now.
+ * The plan waits for a writer, because a snapshot is due once it has finished. But it does not wait for a writer that
+ * has written nothing since a version, or since a snapshot that is gone: then a snapshot is taken now.
  */
-function snapshot(view: View, { hash }: LocalContent): Step {
-  return view.writers > 0 && hash === null ? wait("writer") : { do: "snapshot" };
+function snapshot(view: View, content: LocalContent): Step {
+  return view.writers > 0 && mayBeWritten(view, content) ? wait("writer") : { do: "snapshot" };
 }
 
 /** True: the content is the version that it comes from. Open content without a writer has to be looked at first. */
-function isVersion(view: View, { state, hash }: LocalContent): boolean {
-  return state === "clean" || (state === "open" && hash !== null && view.writers > 0);
+function isVersion(view: View, content: LocalContent): boolean {
+  const { state } = content;
+  return state === "clean" || (state === "open" && view.writers > 0 && !mayBeWritten(view, content));
 }
 
 /**
@@ -229,13 +230,13 @@ function isReady({ state, hash, size, hasSnapshot }: LocalContent): boolean {
 
 /** The row waits for the mount that changed the other names. */
 function planFollower(view: View, local: Local, base: Base): Step {
-  const isSame = local.content === null || !differs(local.content, base);
+  const isSame = local.content === null || !differs(view, local.content, base);
   const isLike = !view.features.attributes || sameAttributes(base.attributes, local.attributes);
   return isSame && isLike ? { do: "nothing" } : wait("names");
 }
 
 function planChange(view: View, local: Local, nodeId: string, base: Base): Step {
-  const contentDiffers = local.content !== null && differs(local.content, base);
+  const contentDiffers = local.content !== null && differs(view, local.content, base);
   const place = isSamePlace(view, local, base) ? undefined : planMove(view, local);
   // Attributes travel with the content if the content is sent too, because mtime belongs to the version.
   const isSilent = contentDiffers || !view.features.attributes;
@@ -352,7 +353,7 @@ function judge(view: View, seen: Seen, base: Base): Step {
   if ((isContentMoved || isRetyped) && local.content !== null) {
     const { content } = local;
     isContentAgreed = !isRetyped && content.hash !== null && content.hash === node.contentHash;
-    const isChangedHere = !view.isFollower && !isInOrder(view, local) && differs(content, base);
+    const isChangedHere = !view.isFollower && !isInOrder(view, local) && differs(view, content, base);
     // The change waits for a writer that has changed the content; in the end, its content becomes a conflict copy. A
     // writer that has changed nothing keeps the bytes, without the name.
     if (view.writers > 0 && !isContentAgreed) {
@@ -414,7 +415,7 @@ function judgeDeletion(view: View, base: Base): Step {
   if (content === null) return { do: "removeLocal" };
   // The other names go on with the content.
   if (view.hasOtherNames) return { do: "removeLocal" };
-  const isChangedHere = differs(content, base);
+  const isChangedHere = differs(view, content, base);
   if (view.writers > 0) {
     if (isUnknown(view, content) || (isChangedHere && !view.hasWaited)) return wait("writer");
     if (!isChangedHere && view.mayHaveWritten) return wait("look");
@@ -425,18 +426,22 @@ function judgeDeletion(view: View, base: Base): Step {
 }
 
 /**
- * True: a writer may have changed the content, and it is not known whether it has. Where the gateway tells no hashes, a
- * null hash does not mean that: there, a writer that has changed the content has made it dirty.
+ * True: the content may have changed since it was a version or a snapshot. Where the gateway tells no hashes, a null
+ * hash does not mean that: there, a writer that has changed the content has made it dirty.
  */
-function isUnknown({ features }: View, { state, hash }: LocalContent): boolean {
-  return state === "open" && hash === null && features.hashes;
+function mayBeWritten({ features }: View, { state, hash }: LocalContent): boolean {
+  return hash === null && (state === "dirty" || features.hashes);
 }
 
-/** True: the content is not base's, or is not known to be. Open content without a hash does not count as different. */
-function differs({ state, hash, originVersion }: LocalContent, base: Base): boolean {
+/** True: a writer may have changed the content, and it is not known whether it has. */
+const isUnknown = (view: View, content: LocalContent) => content.state === "open" && mayBeWritten(view, content);
+
+/** True: the content is not base's. Content of which that is not known does not count as different. */
+function differs(view: View, content: LocalContent, base: Base): boolean {
+  const { state, hash, originVersion } = content;
   if (hash !== null && hash === base.hash) return false;
   if (state === "dirty") return true;
-  if (state === "open" && hash === null) return false;
+  if (isUnknown(view, content)) return false;
   return originVersion !== null && originVersion !== base.head;
 }
 

@@ -275,8 +275,14 @@ describe("what was seen", () => {
     const lesser = { writers: 1, mayRefer: false };
     expect(plan(file(lesser, { content: other }))).toEqual({ do: "snapshot" });
     expect(plan(file({ writers: 1 }, { content: { ...other, hash: "one" } }))).toEqual({ do: "nothing" });
-    // Nobody has it open any more, and nobody has looked.
+    // No program has it open any more, and it was not looked at.
     expect(plan(file({}, { content: other }))).toEqual({ do: "snapshot" });
+    // Where the gateway tells no hashes, the first write would have made it dirty.
+    const unhashed = { writers: 1, features: { ...ALL_FEATURES, hashes: false } };
+    const unknown: LocalContent = { ...other, hash: null };
+    expect(plan(file(unhashed, { content: unknown }))).toMatchObject(reference);
+    expect(plan(file({ ...unhashed, mayRefer: false }, { content: unknown }))).toEqual({ do: "snapshot" });
+    expect(plan(file(unhashed, { content: { ...unknown, state: "dirty" } }))).toEqual(waitFor("writer"));
   });
   test("what an open writer has, and somebody else wrote too, is agreed at once", () =>
     expect(plan(file({ ...edited, writers: 1 }, { content: { ...DIRTY, hash: "three" } }))).toMatchObject({
