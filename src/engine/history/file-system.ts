@@ -88,10 +88,7 @@ export function withHistory(
     return place;
   }
 
-  /**
-   * Throws EACCES for all callers but root and the owner of the mount: the modes of the past were meant for the users
-   * of that time.
-   */
+  /** Throws EACCES, but for root and the mount's owner: the modes of the past were meant for the users of that time. */
   function requireOwner({ uid }: Caller): void {
     if (uid !== 0 && uid !== settings.owner.uid) throw new FsError("EACCES", "only the mount's owner may read this");
   }

@@ -52,10 +52,7 @@ interface List<Item> {
   read(signal: AbortSignal): Promise<Item[]>;
 }
 
-/**
- * Selects children of a folder: the present ones, those of the moment `at` (ISO 8601, UTC), or those that were deleted
- * from it.
- */
+/** Children of a folder: the present ones, those of the moment `at` (ISO 8601, UTC), or those deleted from it. */
 export type Which = { readonly at?: string; readonly deleted?: true };
 
 export interface PastLists {

@@ -1,7 +1,4 @@
-/**
- * Names of versions and deleted nodes. They keep the extension, and name the moment and the author. Names of versions
- * sort by number.
- */
+/** Names of versions and deleted nodes, with moment, author and extension. Names of versions sort by number. */
 import type { Author, Version } from "../../contract/resources.ts";
 
 /**

@@ -1,6 +1,4 @@
-/**
- * The tree of the history folder: finds a place in a place by name, and lists them. Asks the gateway, changes nothing.
- */
+/** The tree of the history folder: finds and lists the places in a place. Asks the gateway, changes nothing. */
 
 import { LRUCache } from "lru-cache";
 import type { ListedNode, Node, Version } from "../../contract/resources.ts";

@@ -1,7 +1,4 @@
-/**
- * Several programs that ask for the same at the same time share one answer. A program that gives up does not stop the
- * others.
- */
+/** Programs that ask for the same at the same time share one answer. One that gives up does not stop the others. */
 import { FsError } from "../api/index.ts";
 
 export interface SharedAnswers {

@@ -44,9 +44,7 @@ export interface Disk extends DiskLimits {
   commitFailed(error: unknown): FsError | undefined;
   /** A commit worked again. */
   commitWorked(): void;
-  /**
-   * The database reported damage: nothing is changed or sent any more, until the next start has repaired the database.
-   */
+  /** The database reported damage: nothing is changed or sent any more, until the next start has repaired it. */
   isDamaged(error: unknown): void;
   /** Bytes from the gateway were written to the disk since the last look: `available` falls by so many. */
   took(bytes: number): void;
@@ -70,9 +68,7 @@ export interface Space {
    * as an upper bound and exactly.
    */
   require(bytes?: number, growth?: { readonly most: number; readonly exactly: () => Promise<number> }): Promise<void>;
-  /**
-   * Runs `work`, and repeats it as long as the disk refuses it as full and room can be made. Rejects as `work` does.
-   */
+  /** Runs `work`, again and again while the disk refuses it as full and room can be made. Rejects as `work` does. */
   despiteFull<T>(bytes: number, work: () => Promise<T>): Promise<T>;
 }
 
@@ -96,9 +92,7 @@ export function createDisk(needs: {
   let trouble: DiskTrouble | undefined;
   let hasRows = true;
   let mayKeep = true;
-  /**
-   * The reserve is being taken again: its room may be missing on the disk already while `held` does not count it yet.
-   */
+  /** The reserve is being taken again: the disk may lack its room already while `held` does not count it yet. */
   let isTaking = false;
   /**
    * The reserve was refused although the disk reported enough room. A quota of the user does that. Only further tries

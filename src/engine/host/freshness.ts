@@ -9,10 +9,7 @@ import { inStep, type Runtime, type Timer } from "../../lib/runtime.ts";
 
 /** Validity of answers while the journal is not live and the kernel cannot be told of remote changes. */
 export const SHORT_MS = 1000;
-/**
- * Validity while the journal is live. It is no longer than this because its end also repairs an invalidation that was
- * lost.
- */
+/** Validity while the journal is live. It is limited because its end also repairs an invalidation that was lost. */
 export const LIVE_MS = 5 * 60_000;
 /**
  * Validity of names while the journal is live. A daemon may die after a remote removal was committed and before the

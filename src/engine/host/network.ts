@@ -36,16 +36,10 @@ export interface Network {
   readonly offlineSince: RowTime | undefined;
   /** The gateway's words when it refused the token. Nothing is sent until a token works again. */
   readonly loginNeeded: string | undefined;
-  /**
-   * The reason why nothing at all must be sent: this is not the gateway or the workspace of the mount, or that is not
-   * confirmed yet.
-   */
+  /** Why nothing at all must be sent: it is not confirmed that this is the gateway and the workspace of the mount. */
   readonly doubt: string | undefined;
   doubts(reason: string | undefined): void;
-  /**
-   * Milliseconds for which no request of this kind is to be sent: the gateway asked for that, or it fails every request
-   * of the kind.
-   */
+  /** Milliseconds for which no request of the kind is to be sent: the gateway said so, or fails every one. */
   pauseMs(kind: RequestKind): number;
   /** False: the token lacks the scope, or the gateway refused it not long ago. */
   may(scope: Scope): boolean;
@@ -71,9 +65,7 @@ export interface Network {
   cannotRefer(version: string): void;
   /** A person wants the reference tried again, or no file has the version as its content any more. */
   forgetReference(version: string): void;
-  /**
-   * A refused scope is being tried again, or its trial told nothing. So it is not known whether the scope is lacking.
-   */
+  /** A refused scope is being tried again, or its trial told nothing: it is not known whether the token lacks it. */
   readonly isUndecided: boolean;
   /** A person wants all that was refused or paused to be tried again. */
   retry(): void;
@@ -92,10 +84,7 @@ export interface Network {
    * unless the gateway has answered by then. Cancel the timer when the program does not wait any more.
    */
   patience(giveUp: () => void): Timer | undefined;
-  /**
-   * Makes a call for a program, with that patience. Rejects with an FsError: EINTR when `signal` aborted, else as
-   * toFsError says.
-   */
+  /** Makes a call for a program, with that patience. Rejects with the FsError that toFsError makes. */
   ask<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
@@ -110,10 +99,7 @@ interface Refusal {
   readonly isUndecided: boolean;
   /** Trials in a row that told nothing. */
   readonly undecidedTimes: number;
-  /**
-   * The time at which the scope was last tried early, because another request that needs it succeeded.
-   * Undefined: it never was.
-   */
+  /** The last early trial, after another request that needs the scope succeeded. Undefined: there was none. */
   readonly shownAt: ElapsedTime | undefined;
 }
 
@@ -338,9 +324,7 @@ export function createNetwork(
   return network;
 }
 
-/**
- * True: the gateway can be told to take the inode's content from its origin version, so that no bytes need to be sent.
- */
+/** True: the gateway can take the inode's content from its origin version, so that no bytes need to be sent. */
 export function mayRefer(
   { client, network }: { readonly client: Pick<Client, "features">; readonly network: Network },
   { originVersion }: { readonly originVersion: string | null },
@@ -357,10 +341,7 @@ function isChange(operation: OperationName): operation is ChangeName {
   return OPERATIONS[operation].method !== "GET";
 }
 
-/**
- * Milliseconds for which the gateway asked not to be called (Retry-After), at most RETRY_AFTER_MAX_MS. Undefined: it
- * did not ask.
- */
+/** Milliseconds for which the gateway asked not to be called, at most RETRY_AFTER_MAX_MS. Undefined: it did not ask. */
 export function retryAfterOf({ retryAfterMs }: RemoteError): number | undefined {
   return retryAfterMs === undefined ? undefined : Math.min(RETRY_AFTER_MAX_MS, retryAfterMs);
 }

@@ -30,15 +30,10 @@ interface EvenTime {
 
 type Needs = Pick<Metadata<unknown>, "settings" | "times" | "transaction" | "beforeCommit">;
 
-/**
- * A row may be later than the kept "latest" by less than this. The next boot adds it. No machine goes down and comes up
- * in less.
- */
+/** A row may be later than the kept "latest" by less than this. The next boot adds it; no boot takes less time. */
 const KEPT_MS = 1_000;
 
-/**
- * Takes up row time where the rows of this boot, or of the last one, ended. `boot`: the id of this boot of the machine.
- */
+/** Row time goes on where the rows of this boot, or of the last one, end. `boot`: the id of this boot. */
 export function createRowClock(machine: Runtime, metadata: Needs, boot: string): EvenTime {
   const { settings, times, transaction } = metadata;
   const known = parse(settings.get("time"));

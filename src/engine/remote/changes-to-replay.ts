@@ -21,10 +21,7 @@ type What =
 /** `noted`: the number of questions for the watched inodes before the change. */
 type Change = What & { readonly noted: number };
 
-/**
- * The most changes that wait. Further ones are not replayed, as the kernel keeps no more events for a program that does
- * not read them.
- */
+/** The most changes that wait. The kernel keeps no more events either for a program that does not read them. */
 const WAITING_MAX = 10_000;
 /** The most places that are remembered, those with a finished change included. */
 const PLACES_MAX = 2 * WAITING_MAX;
@@ -32,10 +29,7 @@ const PLACES_MAX = 2 * WAITING_MAX;
 const EACH_MAX = 8;
 
 const keyOf = ({ folder, name }: Place) => `${folder}/${name}`;
-/**
- * False: the name is a temporary one, which no program can use. The entry waits for its name, or makes way for a
- * moment.
- */
+/** False: a temporary name, which no program can use. The entry waits for its name, or makes way for a moment. */
 const isShown = (name: string) => name !== "" && !name.includes("/");
 
 /** Notes the changes of commits, and gives out the replays one at a time. */
@@ -55,10 +49,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
   /** The replay that failed once and is tried a second time. */
   let repeated: Replay | undefined;
   let watched: Watched = new Set();
-  /**
-   * `asked`: the number of questions for the watched inodes so far. `answered`: the number of the question that
-   * `watched` answers.
-   */
+  /** `asked`: the questions for the watched inodes so far. `answered`: the one of them that `watched` answers. */
   let asked = 0;
   let answered = 0;
   /** Since the last question, a program was shown a folder whose names are not known here. The program may watch it. */

@@ -36,23 +36,16 @@ export const READERS = 8;
 /** Nodes read again in one round. */
 const REREADS = 1000;
 /**
- * A node that could not be read, or a folder whose list got no answer, waits so long. Meanwhile all others get their
- * turn.
+ * A node that could not be read, or a folder whose list got no answer, waits so long, so that others get their turn.
  */
 export const UNREAD_MS = 10_000;
 /** The pause between two questions for the index watermark, if no listing tells it. */
 const INDEX_MS = 20_000;
-/**
- * The pauses between requests to a gateway that does not answer. The first is short, because perhaps only one
- * connection broke.
- */
+/** Pauses between requests to a gateway that does not answer. The first is short: perhaps only one connection broke. */
 const OFFLINE_PAUSES = { firstMs: 250, maxMs: 5_000 };
 /** A streamed entry may wait for the answer to our own request. The least time between two looks at that. */
 const HELD_MS = 20;
-/**
- * While many requests are under way, most streamed entries are their effects. Then the stream is looked at no more
- * often than this.
- */
+/** The least time between two looks at the stream while many requests are under way: most entries are their effects. */
 const ECHO_MS = 20;
 /** The pause after a round is as long as the round took, but no longer than this. */
 const LONG_ROUND_MS = 30_000;
@@ -271,10 +264,7 @@ export async function followOnce(
   return isMore;
 }
 
-/**
- * Applies the entries of the journal after the cursor, and moves the cursor to `end`. Rejects with the RemoteError of a
- * read.
- */
+/** Applies the entries after the cursor, and moves the cursor to `end`. Rejects with the RemoteError of a read. */
 export async function follow(
   context: Rows & Kernel & Remote & Uploads & Host & Tree & Sync,
   entries: readonly JournalEntry[],
@@ -328,10 +318,7 @@ export async function readNews(
   return nodes;
 }
 
-/**
- * Reads until no news is left unread: while some nodes are read, others may come in, and an entry of theirs becomes
- * news.
- */
+/** Reads until no news is unread: other nodes may come in during a read, and entries of theirs become news. */
 async function readInto(
   nodes: News,
   context: Rows & Remote & Tree & Sync,
@@ -347,10 +334,7 @@ async function readInto(
   }
 }
 
-/**
- * A node of which the gateway fails to tell must not hold up the others. It counts as hidden, and is read again by
- * itself.
- */
+/** A node of which the gateway fails to tell must not hold up the others: it counts as hidden, and is read again. */
 function readTold(context: Sync, id: string, signal: AbortSignal): Promise<Told | undefined> {
   return context.nodeReader.readOrHidden(id, signal).catch((error: unknown) => {
     if (context.nodeReader.isUntellable(error)) return "hidden";
@@ -471,10 +455,7 @@ function commitOwnSnapshot(context: Rows & Uploads & Sync, { key, position }: Jo
   return true;
 }
 
-/**
- * Reads marked nodes again by id, several at a time. Rejects with the first failure that is not about one node, and
- * stops there.
- */
+/** Reads marked nodes again, several at a time. Stops and rejects at the first failure that is not about one node. */
 async function refreshAll(context: Rows & Host & Sync, signal: AbortSignal): Promise<void> {
   const { metadata, runtime } = context;
   const due = metadata.rereads.due(runtime.now(), REREADS);

@@ -79,9 +79,7 @@ export function createHearing(
     }
   }
 
-  /**
-   * After a rollback: every known node is looked at again. After an interruption, also by a crash, this begins anew.
-   */
+  /** After a rollback: looks at every known node again. After an interruption, also by a crash, this begins anew. */
   async function startOver(signal: AbortSignal): Promise<void> {
     if (!context.history.isRolledBack()) {
       log.warn({}, "the gateway's data were set back: everything known is looked at again");

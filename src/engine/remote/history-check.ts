@@ -133,10 +133,7 @@ export function createHistoryCheck(
     return minus(runtime.elapsed(), absentSince) < (isAllTold ? NOT_FOUND_MS : LATE_MS) ? undefined : false;
   }
 
-  /**
-   * Takes the nodes whose removal the journal tells out of `absent`. True: the journal reaches as far as the last
-   * acknowledged write.
-   */
+  /** Takes nodes that the journal tells as removed out of `absent`. True: it reaches the last acknowledged write. */
   async function readAhead(absent: Set<string>, signal: AbortSignal): Promise<boolean> {
     for (let after = metadata.settings.getNumber("cursor"); ; ) {
       const page = await client.readJournal(workspace.id, after, { pageSize: PAGE, signal });

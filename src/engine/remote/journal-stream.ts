@@ -27,10 +27,7 @@ export interface JournalStream {
   readonly entries: readonly JournalEntry[];
   /** Call it when all entries up to this position are applied. */
   applied(upTo: number): void;
-  /**
-   * Entries that came after an entry with a later position. If that one is applied already, no page tells of these
-   * again.
-   */
+  /** Entries that came after one with a later position. If that is applied already, no page tells of these again. */
   readonly late: readonly JournalEntry[];
   /** Call it when the first `count` of the late entries are applied. */
   appliedLate(count: number): void;

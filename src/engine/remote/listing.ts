@@ -36,9 +36,7 @@ const SLICE = 200;
  * moves others to the next page, which shows them again.
  */
 const IDLE_MAX = 5;
-/**
- * For so long a gateway, or one of several behind one name, may not find the id of a node, for example of a new one.
- */
+/** For so long a gateway, or one of several behind one name, may not find the id of a node, say of a new one. */
 export const NOT_FOUND_MS = 30_000;
 
 /**
@@ -160,10 +158,7 @@ function ownSource({ client, workspace }: Remote, nodeId: string): ListSource {
 interface List {
   /** The ids of the nodes in the list. */
   readonly shown: ReadonlySet<string>;
-  /**
-   * The position up to which the list shows everything. Numbered pages are of several moments, and the oldest page
-   * counts.
-   */
+  /** The position up to which the list shows everything. Of numbered pages, which differ in age, the oldest counts. */
   readonly asOf: number;
 }
 
@@ -348,10 +343,7 @@ async function catchUp(
   });
 }
 
-/**
- * True: the entry is about a node in this folder, or about a known node or an arrival, which may have left this folder
- * since.
- */
+/** True: the entry is about a node in this folder, or about a known node or arrival, which may have left it. */
 function concerns({ metadata }: Rows, { parentId, nodeId: id }: JournalEntry, nodeId: string): boolean {
   return parentId === nodeId || metadata.nodes.ofNodeId(id) !== undefined || metadata.arrivals.get(id) !== undefined;
 }

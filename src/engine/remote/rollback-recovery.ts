@@ -17,10 +17,7 @@ import { READERS } from "./follow.ts";
 
 /** Cache files looked at in one go. */
 const SLICE = 500;
-/**
- * The gateway is asked for a content on which it fails so many times. After that the content counts as lost, and is
- * kept.
- */
+/** After so many failures of the gateway on one content, the content counts as lost, and is kept. */
 const TRIES = 5;
 /** Failures that are not about one content. */
 const OF_ALL: readonly RemoteErrorCode[] = ["offline", "silent", "throttled", "unauthorized", "aborted"];
@@ -118,10 +115,7 @@ async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: A
   }
 }
 
-/**
- * Makes the content dirty, in one transaction. Looks at the file again first, because it may have another content by
- * now, or be gone.
- */
+/** Makes the content dirty in one transaction, unless the file has another content by now, or is gone. */
 function keep(
   context: Rows & LocalFiles & Uploads & Host & Tree,
   id: InodeId,

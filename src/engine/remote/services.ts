@@ -17,10 +17,7 @@ export interface Listings {
    * mount ends, else as the gateway's failure says.
    */
   complete(folder: InodeId, signal: AbortSignal): Promise<void>;
-  /**
-   * Lists a folder that no program has asked for; of a large one only the pages that are wanted. Rejects like
-   * `complete`.
-   */
+  /** Lists a folder that no program has asked for; of a large one only the wanted pages. Rejects like `complete`. */
   prefetch(folder: InodeId, wantsMore: () => boolean): Promise<void>;
   /**
    * Lists a folder and the unknown folders below it, from one stream. Asks `mayGoOn` between two folders. Resolves to
@@ -48,8 +45,7 @@ export function createIncoming(context: Rows & LocalFiles & Remote & Uploads & H
 }
 
 /**
- * Follows the journal by `stream` and in pages. Without `stream` there is no journal, and known folders are listed
- * again and again.
+ * Follows the journal by `stream` and in pages. Without `stream` there is no journal: known folders are listed in turn.
  */
 export function createFollower(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync,

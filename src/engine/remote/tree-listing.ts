@@ -14,10 +14,7 @@ import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { endOf, type ListSource, prefetchListing } from "./listing.ts";
 
-/**
- * Each folder looks through all entries of the journal since the snapshot. With more entries than this, a new snapshot
- * costs less.
- */
+/** Each folder looks through all entries since the snapshot. With more of them than this, a new snapshot costs less. */
 const ENTRIES_MAX = 500;
 const JOURNAL_PAGE = 1000;
 

@@ -66,10 +66,7 @@ export async function recoverOpenFiles(
   return undefined;
 }
 
-/**
- * Files that no program has open for writing any more, and that a program may still have mapped. The kernel writes to
- * them by itself.
- */
+/** Files without an open writer that a program may still have mapped. The kernel writes to them by itself. */
 async function mappedOf(
   context: LocalFiles,
   inWriting: readonly Inode[],

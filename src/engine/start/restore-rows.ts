@@ -35,7 +35,7 @@ const RECENT = 2 * 1024 * 1024;
 const note = z.object({ why: z.string(), known: z.number().int().optional() });
 
 /**
- * Brings the rows up to the files, if they are older. Returns true if they were. `needsCheck`: the machine went down.
+ * Brings rows that are older than the files up to them. Returns whether they were. `needsCheck`: the machine went down.
  */
 export async function bringBack(context: Needs["context"], needsCheck: boolean): Promise<boolean> {
   const { metadata, paths, log } = context;
@@ -206,10 +206,7 @@ function grewFrom({ metadata }: Rows, row: NodeRow, { node, head, hash, size, re
   metadata.nodes.update(row.id, { base: { ...base, head, hash: hash ?? null, size: size ?? base.size } });
 }
 
-/**
- * True: the content was written over the version that the row shows, or over a later one of ours. So no foreign content
- * is lost.
- */
+/** True: the content was written over the row's version, or a later one of ours. So no foreign content is lost. */
 function grewOver(row: NodeRow | undefined, { node, head, revision }: Written): boolean {
   if (row === undefined || row.base === null || row.nodeId !== node) return false;
   return row.base.head === head || (revision !== undefined && revision > row.base.revision);
@@ -285,10 +282,7 @@ function isFolder({ metadata }: Rows, inode: InodeId): boolean {
   return inode === ROOT_INODE || metadata.entries.links(inode) > 0;
 }
 
-/**
- * Lists the folder if it is not known whether the name is free. If the gateway does not answer now, its answer to the
- * upload will tell.
- */
+/** Lists the folder, to know whether the name is free. If that fails, the answer to the upload will tell. */
 async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name: string): Promise<void> {
   const { metadata, log, fileState, network } = context;
   if (
@@ -364,8 +358,7 @@ async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<vo
 }
 
 /**
- * Dirty content of the rows without a file, or without a line in a whole list, was sent or removed since. The gateway
- * tells which.
+ * Dirty content without a file, or without a line in a whole list, was sent or removed since: the gateway tells which.
  */
 function forgetDone({ context, files, list }: Needs): void {
   const { metadata, log } = context;

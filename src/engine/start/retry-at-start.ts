@@ -40,10 +40,7 @@ export async function atOnce<T>(clock: Waits, asked: Promise<T>): Promise<{ read
 const PAUSES = { firstMs: 50, maxMs: 1000 };
 const MOMENT_MS = 350;
 
-/**
- * Returns the answer. Rejects with the error of `ask`: at once if it does not pass by itself, else when the budget is
- * spent.
- */
+/** Rejects with the error of `ask`: at once if it does not pass by itself, else when the budget is spent. */
 export async function retryAtStart<T>(clock: Waits, patience: RetryBudget, ask: () => Promise<T>): Promise<T> {
   const limit = Math.max(patience.limitMs, MOMENT_MS);
   const start = clock.elapsed();

@@ -96,9 +96,7 @@ export interface EngineOptions {
   readonly passthrough?: Passthrough;
   /** Absent: no fast path. */
   readonly mover?: FastPath | undefined;
-  /**
-   * The mount that the requests belong to, and the state of it that this daemon takes over. Absent: a mount of its own.
-   */
+  /** The mount that the requests belong to, and its state that this daemon takes over. Absent: a mount of its own. */
   readonly mount?: { readonly id: string; readonly resumed?: Resumed };
   /** Absent: open handles end with this process. */
   readonly handleTable?: HandleTable;
@@ -431,10 +429,7 @@ function beginMount(
   return undefined;
 }
 
-/**
- * The freshness that the kernel has too: when the journal ceases to be live, the kernel is made to ask for everything
- * again.
- */
+/** As the kernel has it: when the journal ceases to be live, the kernel is made to ask for everything again. */
 function freshness(context: Kernel & Remote & Host & Outgoing): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
   const { fresh, network, client, runtime } = context;
   const { stale } = fresh;

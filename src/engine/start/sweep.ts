@@ -89,9 +89,7 @@ async function removeOrphan(context: Rows & LocalFiles & Host, upTo: number): Pr
   }
 }
 
-/**
- * Removes the inode if it has no name. The kernel of this mount does not know it, and without a name cannot look it up.
- */
+/** Removes an inode without a name. The kernel of this mount does not know it, and cannot look it up. */
 function removeIfOrphan(context: Rows & LocalFiles, id: InodeId): void {
   const { metadata } = context;
   const inode = metadata.inodes.get(id);

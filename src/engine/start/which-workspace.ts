@@ -125,9 +125,7 @@ export async function findOut(
 
 const isPast = (key: string | undefined) => key?.startsWith("past ") === true;
 
-/**
- * Throws a StartError if the state dir belongs to a mount of now and a moment was asked for, or the other way round.
- */
+/** Throws a StartError if the state dir is of a mount of now and a moment was asked for, or the other way round. */
 function requireSameTime(metadata: Metadata<Request>, view: View): void {
   if (isPast(metadata.settings.get("view")) === isPast(viewKey(view))) return;
   const whose = view.at === undefined ? "mounts of the past (--at)" : "a mount of now";
@@ -162,18 +160,12 @@ export async function noWorkspace(client: Pick<Client, "listWorkspaces">, name: 
   return new StartError(`no workspace "${name}" is visible to this token; ${visible}`);
 }
 
-/**
- * The message if the gateway gives no token for the workspace, or does not list it. The gateway tells no more than
- * that.
- */
+/** The message if the gateway gives no token for the workspace, or does not list it. It tells no more than that. */
 export function notVisible(name: string): string {
   return `no workspace "${name}" is visible to this token; roles in it are given by its owners`;
 }
 
-/**
- * Takes in the gateway's answer after the start. An answer that would have prevented the start now prevents sending.
- * Never rejects.
- */
+/** Takes in the answer after the start. One that would have prevented the start now prevents sending. Never rejects. */
 export async function hearLater(
   { network, readOnly, fileState, log, workspace, metadata }: Rows & LocalFiles & Remote & Host,
   asked: Promise<Workspace | undefined>,

@@ -48,10 +48,7 @@ type Sent = Attempt<Request>;
 /** The pause before a request is planned again, after a refusal for want of room, or of a scope that only this request needs. */
 const LATER_MS = 10_000;
 
-/**
- * The request was carried out. `told` is the node after it; `toldPosition` is its position in the journal (absent
- * or 0: not told).
- */
+/** The request was carried out. `told`: the node after it. `toldPosition`: in the journal (absent or 0: not told). */
 export function acknowledge(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   attempt: Sent,
@@ -334,10 +331,7 @@ function isOfOtherPast({ client }: Remote, { nodeId, base }: NodeRow, node: Node
   return client.features.isFull && node.id === nodeId && base !== null && node.revision < base.revision;
 }
 
-/**
- * Returns true if a creation of ours that was given up made the node in the way, or if the node is read again to find
- * that out.
- */
+/** True: a creation of ours that was given up made the node in the way, or the node is read again to find that out. */
 function takeFromTheWay(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   row: NodeRow,

@@ -234,10 +234,7 @@ function takeAttributes(
 const stateOfAgreed = (context: LocalFiles, inode: Inode) =>
   context.cacheFiles.writersOf(inode) > 0 ? "open" : "clean";
 
-/**
- * Adopts the node's attribute `link`: the node joined a hard link group elsewhere, or left one. `row`: as it was before
- * the adoption.
- */
+/** Adopts the attribute `link`: the node joined a hard link group, or left one. `row`: as before the adoption. */
 function takeLink(
   context: Rows & LocalFiles & Uploads & Host & Tree,
   entryId: EntryId,
@@ -359,10 +356,7 @@ export function undeleteFolder(
   return inode.id;
 }
 
-/**
- * An mtime that is only the node's default (modifiedAt) becomes an attribute, because the content will go on to other
- * nodes.
- */
+/** Makes an mtime that is the node's default (modifiedAt) an attribute, because the content goes on to other nodes. */
 function withPinnedMtime(attributes: Attributes, { modifiedAt }: Node): Attributes {
   return { mtime: formatTime(timeFromMilliseconds(Date.parse(modifiedAt))), ...attributes };
 }

@@ -28,9 +28,7 @@ const STEPS_MAX = 20;
  */
 const RECHECK_MS = 10_000;
 const RECHECK_MAX_MS = 5 * 60_000;
-/**
- * The pause before the plan looks again at a row that does not fit the gateway's answers. Its node is read meanwhile.
- */
+/** The pause before the plan looks again at a row that does not fit the gateway's answers. Its node is read then. */
 export const LOOK_AGAIN_MS = 1_000;
 
 /** The rest of the work on a row after its local steps: `step` needs the network, a snapshot or time. */
@@ -113,10 +111,7 @@ function advanceOne(
 
 const isAtCostOfContent = (step: Step) => step.do === "removeLocal" || (step.do === "adopt" && step.isContentAdopted);
 
-/**
- * After the commit, finds out whether a writer has written to the file, and advances the row in the same turn of the
- * thread.
- */
+/** After the commit, looks for writes to the file, and advances the row in the same turn of the thread. */
 function lookAndAdvance(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): void {
   const inode = context.nodeRows.inodeOf(row);
   const cacheFile = inode === undefined ? undefined : context.cacheFiles.get(inode.lineage);
@@ -303,10 +298,7 @@ function keepBoth(
   metadata.nodes.update(row.id, { base });
 }
 
-/**
- * The entry's former inode, which holds the local content and has no name any more, becomes a new node under a conflict
- * name.
- */
+/** The entry's former inode, with the local content and no name, becomes a new node under a conflict name. */
 function setAside(context: Rows & Uploads & Host & Tree, row: NodeRow, entry: Entry): void {
   const name = keepCopy(context, entry, row, "conflict");
   context.metadata.afterCommit(context.activity.conflicted);

@@ -33,10 +33,7 @@ export function adoptVersion(
   recordVersion(context, inode, nodeId, base, request.hash);
 }
 
-/**
- * The plan found nothing to do for the row. Content that was written again with the same bytes as base is that version,
- * and becomes clean.
- */
+/** The plan found nothing to do. Content that was written again with the bytes of base becomes clean. */
 export function agreeOnContent(context: Rows & LocalFiles & Uploads & Tree, row: NodeRow): void {
   const { base, nodeId } = row;
   const inode = context.nodeRows.inodeOf(row);

@@ -94,9 +94,7 @@ export function supersedeState(context: Needs, nodeId: string, before: State | n
   }
 }
 
-/**
- * Forgets superseded states whose settle time is over. Nodes that were told in such a state meanwhile are read again.
- */
+/** Forgets superseded states whose settle time is over. Nodes that were told in such a state are read again. */
 export function forgetEchoes(context: Needs): void {
   const { client, metadata, runtime } = context;
   if (client.features.isFull) return;

@@ -11,10 +11,7 @@ const STAND_IN = "superseded:";
 /** True: the head is a stand-in, because a newer head from elsewhere hides the version that our content became. */
 export const isStandIn = (head: string | null): boolean => head?.startsWith(STAND_IN) === true;
 
-/**
- * A node as an answer shows it, in the form of base, with the key of its latest change. `lastKey` null: it has none, or
- * the gateway tells none.
- */
+/** A node as an answer shows it, in the form of base, with the key of its latest change (null: none is told). */
 export interface Shown {
   readonly base: Base;
   readonly lastKey: string | null;

@@ -71,8 +71,7 @@ export function isUntellable({ network }: Pick<Remote, "network">, error: unknow
 }
 
 /**
- * Reads the node and the unknown folders above it, and observes them from the top down. Rejects with the RemoteError of
- * a read.
+ * Reads the node and the unknown folders above it, and observes them top down. Rejects with the RemoteError of a read.
  */
 export async function refreshNode(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
@@ -123,10 +122,7 @@ async function moveOut(
   metadata.rereads.done(reread);
 }
 
-/**
- * True: the node's name is in this folder here, too. False if a program has moved it elsewhere and that is not sent
- * yet.
- */
+/** True: the node's name is in this folder here, too. False if a program has moved it and that is not sent yet. */
 function isIn(
   { metadata, nodeRows }: Rows & Tree,
   row: NodeRow,

@@ -105,10 +105,7 @@ export function createGrowth(context: Pick<Rows & LocalFiles & Host, "metadata" 
   };
 }
 
-/**
- * The bytes by which the workspace grows when the row's content is sent. Negative if the content is smaller than
- * base's.
- */
+/** The bytes by which the workspace grows when the row's content is sent. Negative if it shrinks. */
 export function growthOf(context: Pick<Rows, "metadata">, row: NodeRow): number {
   return row.kind === "file" ? (inodeOf(context, row)?.size ?? 0) - (row.base?.size ?? 0) : 0;
 }

@@ -1,7 +1,4 @@
-/**
- * Conflict copies and recovered copies: local content goes on beside its name as a new node. Runs inside the caller's
- * transaction.
- */
+/** Conflict copies and recovered copies: local content goes on as a new node. Runs inside the caller's transaction. */
 import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, Rows } from "../core/index.ts";
@@ -10,10 +7,7 @@ import type { KeptFor } from "./conflict-name.ts";
 import { leaveGroup } from "./link-groups.ts";
 import { freeConflictName } from "./name-conflicts.ts";
 
-/**
- * Gives the entry's inode a second name in the same folder, and returns that name. The caller gives the entry another
- * inode.
- */
+/** Gives the entry's inode a second name in the folder, and returns it. The caller gives the entry another inode. */
 export function keepCopy(context: Rows & Host & Tree, entry: Entry, row: NodeRow, why: KeptFor): string {
   const name = freeConflictName(context, entry.parent, entry.gatewayName ?? entry.name, why);
   const copy = context.metadata.entries.create(entry.parent, name, entry.inode);

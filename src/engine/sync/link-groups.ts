@@ -40,9 +40,7 @@ export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boo
   return metadata.entries.links(inode.id) > 1;
 }
 
-/**
- * The order of a node's content and the content of an inode of its group. "behind" and "newer" are said of the node.
- */
+/** The order of a node's content to the content of an inode of its group. "behind" and "newer" are said of the node. */
 export type Order = "same" | "behind" | "newer" | "apart";
 
 type Saved = Pick<Inode, "hash" | "saves">;
@@ -62,10 +60,7 @@ export function orderOf(inode: Saved, other: Saved): Order {
   return order === "newer" && inode.hash === null ? "apart" : order;
 }
 
-/**
- * The order of the node's content and the content that the file shows. Null: the node is in no group, or in another
- * one.
- */
+/** The order of the node's content to the file's. Null: the node is in no group, or in another one. */
 export function orderInGroup(inode: Inode, node: Node): Order | null {
   if (inode.linkGroup === null || groupOf(node) !== inode.linkGroup) return null;
   return orderOf(inode, savedAs(node));
@@ -333,10 +328,7 @@ export function lookLater(
   activity.wake(endsAt);
 }
 
-/**
- * Marks a slice of names of a file whose link lease is over, so that the plan looks at them. Returns whether there is
- * more to do.
- */
+/** Has the plan look at a slice of names of a file whose link lease is over. Returns whether there is more to do. */
 export function endLinkLeases({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">): boolean {
   const now = runtime.now();
   return metadata.transaction(() => {

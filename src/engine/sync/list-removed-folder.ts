@@ -79,19 +79,13 @@ export async function listRemovedFolder(
   }
 }
 
-/**
- * True: the account may not list the folder, or the list is too long. The next refusal of its deletion brings another
- * try.
- */
+/** True: the account may not list the folder, or the list is too long. The next refusal brings another try. */
 function isHidden(error: unknown): boolean {
   if (!(error instanceof RemoteError)) return false;
   return error.code === "tooLarge" || (error.code === "forbidden" && error.scope === undefined);
 }
 
-/**
- * True: the failure is about this folder. It must not keep other folders from being listed, nor the journal from being
- * followed.
- */
+/** True: the failure is about this folder. Other folders are listed and the journal is followed all the same. */
 function isOfFolder(error: unknown): boolean {
   return error instanceof RemoteError && !OF_ALL.includes(error.code);
 }

@@ -59,9 +59,7 @@ export function moveToTemporaryName(context: Rows & Uploads, entry: Entry): void
   context.queue.enqueue(metadata.nodes.ofEntry(entry.id));
 }
 
-/**
- * The entry stays after all. It leaves its temporary name for its own name, or for a conflict name if that is not free.
- */
+/** The entry stays after all: a temporary name becomes its own name again, or a conflict name if that is not free. */
 export function moveBack(context: Needs, entry: Entry): void {
   if (!entry.name.startsWith("/")) return;
   const { metadata } = context;

@@ -97,9 +97,7 @@ function creationsLike(context: Rows & Remote & Host, node: Node): readonly Atte
   return creations.filter((attempt) => isLike(context, attempt, node));
 }
 
-/**
- * True: the node has the place, the attributes and the content that the creation gave it, so it was not changed since.
- */
+/** True: the node has the place, attributes and content that the creation gave it, so it was not changed since. */
 const isMadeBy = (context: Rows & Remote & Host, attempt: Attempt<Request>, node: Node) =>
   isLike(context, attempt, node) && isContentOf(attempt.request, node);
 

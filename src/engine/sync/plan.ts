@@ -71,10 +71,7 @@ export interface View {
   readonly dirtyEntries: number;
   /** One of several names of a file, not changed here. Other mounts bring its node up to date. */
   readonly isFollower: boolean;
-  /**
-   * For a linked file: the order of the seen content to the shown content. Null: the node is in no group, or in another
-   * one.
-   */
+  /** For a linked file: the order of the seen content to the shown one. Null: the node is not in the file's group. */
   readonly linkOrder: "same" | "behind" | "newer" | "apart" | null;
   /** The file has other names, so its content lives on if this name goes. */
   readonly hasOtherNames: boolean;
@@ -86,10 +83,7 @@ export interface View {
   readonly isPlaceOccupied: boolean;
   /** The node at that place, if it wants the place that this one has in base, and the gateway can exchange the two. */
   readonly partner: Partner | null;
-  /**
-   * This row is to break a rename cycle: a row waits for its name, and it waits for that row, directly or by way of
-   * others.
-   */
+  /** This row is to break a rename cycle: it waits, perhaps by way of others, for a row that waits for its name. */
   readonly isCycle: boolean;
   /** In base, the wanted folder is below this node. */
   readonly isInsideItself: boolean;
@@ -111,10 +105,7 @@ export interface View {
   };
 }
 
-/**
- * The event that a row waits for. "look": a look by write detection, which shows whether a passthrough writer has
- * written.
- */
+/** The event that a row waits for. "look": write detection, which shows whether a passthrough writer has written. */
 export type Waiting =
   | "answer"
   | "parent"
@@ -132,9 +123,7 @@ export type Step =
   | { readonly do: "wait"; readonly for: Waiting }
   /** The row is no longer needed. */
   | { readonly do: "forget" }
-  /**
-   * Take a snapshot of the content, so that its hash is known. Also of clean content, so that its bytes can be sent.
-   */
+  /** Take a snapshot of the content, so that its hash is known, or so that bytes of clean content can be sent. */
   | { readonly do: "snapshot" }
   | { readonly do: "send"; readonly request: Request }
   /** Move the node to a name that is not in use, so that a rename cycle opens. */
@@ -386,10 +375,7 @@ function judge(view: View, seen: Seen, base: Base): Step {
   };
 }
 
-/**
- * True: of the two contents, one came after the other. The later writer had seen the earlier content, so neither has to
- * be kept beside.
- */
+/** True: the writer of one content had seen the other content, so neither has to be kept beside. */
 function isInOrder({ linkOrder }: View, { content }: Local): boolean {
   return content?.state === "clean" && (linkOrder === "newer" || linkOrder === "behind");
 }

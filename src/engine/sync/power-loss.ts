@@ -21,10 +21,7 @@ export function wentDown(context: Rows & Host): boolean {
   return boot !== undefined && boot !== context.settings.boot;
 }
 
-/**
- * Decides about all contents after power loss. Call it before any other flow looks at contents. Rejects with the error
- * of the disk.
- */
+/** Decides about all contents after power loss. Call it before any other flow. Rejects with the error of the disk. */
 export async function distrustContents(context: Rows & LocalFiles & Host & Tree): Promise<void> {
   const { metadata, log } = context;
   log.info({}, "the machine went down while the mount was there: contents that were not synced are checked");
@@ -97,7 +94,7 @@ async function sizeOfCopy({ runtime, paths }: LocalFiles & Host, { lineage }: In
 }
 
 /**
- * The name shows the gateway's version again. The local content is kept beside it as a recovered copy, if it has bytes.
+ * The name shows the gateway's version again. Local content, if it has bytes, is kept beside it as a recovered copy.
  */
 function headAgain(context: Rows & Host & Tree, entry: Entry, row: NodeRow, size: number | undefined): void {
   const { metadata, log } = context;

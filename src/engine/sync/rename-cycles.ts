@@ -10,10 +10,7 @@ import type { Tree } from "../tree/index.ts";
 
 type Needs = Pick<Rows & Tree, "metadata" | "nodeRows">;
 
-/**
- * The place at which the mount shows the row, in the gateway's terms. Null: it has no name, its folder is unborn, or it
- * is the root.
- */
+/** The place at which the mount shows the row. Null: it has no name, its folder is unborn, or it is the root. */
 function wantedPlace({ metadata, nodeRows }: Needs, row: NodeRow): { parent: string; name: string } | null {
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined || entry.parent === entry.inode) return null;
@@ -37,8 +34,7 @@ export function occupantOf(context: Needs, row: NodeRow): NodeRow | undefined {
 }
 
 /**
- * True: the node's deletion was sent, and its id answers 404. If the node is there after all, the request that takes
- * its place is refused.
+ * True: the node's deletion was sent, and its id answers 404. If it is there after all, a request for its place fails.
  */
 function isLikelyGone({ metadata }: Needs, { id, entry, nodeId }: NodeRow): boolean {
   if (entry !== null || nodeId === null || metadata.rereads.missingSince(nodeId) === undefined) return false;

@@ -27,10 +27,7 @@ import {
  */
 const WRITER_PATIENCE_MS = 15 * 60_000;
 
-/**
- * The view of a row. It reads other rows only when the plan asks for them, which is rare. It is true at this moment
- * only.
- */
+/** The view of a row. It reads other rows only when the plan asks, which is rare. It is true at this moment only. */
 export function viewOf(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): View {
   return new RowView(context, row);
 }

@@ -12,9 +12,7 @@ import type { Host, Rows } from "../core/index.ts";
 /** A request that was given up is under way no longer than this. */
 export const OWN_KEY_MS = SETTLE_MS;
 
-/**
- * After a silence of the gateway longer than this, the effect of a request that arrived meanwhile may not be known yet.
- */
+/** After a longer silence of the gateway, the effect of a request that arrived meanwhile may not be known yet. */
 const GAP_MS = 2 * 60_000;
 const FORGET_MS = 60_000;
 

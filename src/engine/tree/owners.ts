@@ -62,18 +62,14 @@ export async function accountOf({ accounts }: Needs, kind: AccountKind, number: 
   return { number, name: await accounts.nameOf(kind, number).catch(() => undefined) };
 }
 
-/**
- * The owner of a node that the caller makes. Undefined: the setting `owners` is "mine", so no owner is stored. Never
- * rejects.
- */
+/** The owner of a node that the caller makes. Undefined: no owner is stored (`owners` is "mine"). Never rejects. */
 export async function makerOf(context: Needs, { uid, gid }: Caller): Promise<Maker | undefined> {
   if (context.settings.owners === "mine") return undefined;
   return { user: await accountOf(context, "user", uid), group: await accountOf(context, "group", gid) };
 }
 
 /**
- * The attributes of a new node that `maker` makes in the folder. In a folder with the set-group-ID bit, the group is
- * that of the folder.
+ * The attributes of a new node that `maker` makes in the folder. With the set-group-ID bit, the group is the folder's.
  */
 export function madeBy(maker: Maker | undefined, folder: Inode, attributes: Attributes): Attributes {
   if (maker === undefined) return attributes;

@@ -1,7 +1,4 @@
-/**
- * The attributes of an inode as a program sees them: with their defaults, and on top of them the size and the times of
- * the cache file.
- */
+/** The attributes of an inode as a program sees them: with defaults, and with size and times of the cache file. */
 import type { Attributes } from "../../contract/attributes.ts";
 import type { Runtime } from "../../lib/runtime.ts";
 import { formatTime, parseTime, type Time } from "../../lib/time.ts";
@@ -42,8 +39,8 @@ function defaultMode(kind: InodeKind, umask: number): number {
 }
 
 /**
- * The attributes of the inode. `lineage`: a superseded number shows the size of its own cache file. Rejects with the
- * error of the disk.
+ * The attributes of the inode. A superseded `lineage` shows the size of its own cache file. Rejects with the disk's
+ * error.
  */
 export async function statOf(
   context: Rows & LocalFiles & Host,

@@ -1,7 +1,4 @@
-/**
- * A request becomes a row, an attempt, before it is sent. From then on it is repeated until its answer is known, across
- * crashes too.
- */
+/** A request becomes a row, an attempt, before it is sent. Even after a crash it is repeated until it is answered. */
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
@@ -42,10 +39,7 @@ export function beginAttempt(context: Rows & Host, pending: Pending): Attempt<Re
   });
 }
 
-/**
- * Renames the node to a name that is not in use, in the same folder, until the other nodes of the rename cycle have
- * moved.
- */
+/** Gives the node a temporary name in its folder, until the other nodes of the rename cycle have moved. */
 function breakCycle(context: Host, row: NodeRow, ifRevision: number): Request | undefined {
   if (row.nodeId === null || row.base?.parent == null) return undefined;
   const name = `.wsfs-moving-${context.runtime.uuid()}`;

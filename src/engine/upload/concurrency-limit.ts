@@ -21,9 +21,7 @@ export interface ConcurrencyLimit {
   tooMuch(since: ElapsedTime, at: ElapsedTime): void;
 }
 
-/**
- * The number of requests in a line at the gateway. Below the first value the limit rises, above the second it falls.
- */
+/** Requests in a line at the gateway. Below the first number the limit rises, above the second it falls. */
 const LINE_SHORT = 4;
 const LINE_LONG = 8;
 /** The time of the fastest answers is measured anew after this time. */

@@ -4,10 +4,7 @@ import type { Host, LocalFiles, Remote } from "../core/index.ts";
 
 type Needs = Pick<LocalFiles & Remote & Host, "readOnly" | "disk" | "network" | "settings" | "runtime">;
 
-/**
- * The reason why nothing is sent, in words for people. `at`: the row time at which the pause ends by itself. Undefined:
- * rows are sent.
- */
+/** In words for people. `at`: the row time at which the pause ends by itself. Undefined: rows are sent. */
 export function pauseReason(context: Needs): { readonly why: string; readonly at?: RowTime } | undefined {
   const { network, runtime } = context;
   const why = openEndedPauseReason(context);
@@ -28,10 +25,7 @@ export function openEndedPauseReason(context: Omit<Needs, "runtime">): string | 
   return network.isOnline ? undefined : "the gateway does not answer";
 }
 
-/**
- * In words for people: the gateway's refusal of the token, or the lack of a token, and the remedy. Undefined: no login
- * is needed.
- */
+/** The refusal or the lack of a token, and the remedy, in words for people. Undefined: no login is needed. */
 export function loginNeeded({ network, settings }: Pick<Needs, "network" | "settings">): string | undefined {
   if (network.loginNeeded === undefined) return undefined;
   const { howToLogIn: advice } = settings;

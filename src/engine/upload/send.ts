@@ -24,28 +24,19 @@ const RETRY = { firstMs: 1_000, maxMs: 5 * 60_000 };
 const UNREADABLE_TRIES = 5;
 /** While a deletion is in doubt, the node is read at least this often. */
 const TOLD_MS = 10_000;
-/**
- * After so many tries, an earlier sending that arrived in between does not explain the refusals any more, and the usual
- * pauses apply.
- */
+/** After so many tries, an earlier sending cannot be the reason of the refusals any more: pauses are as usual. */
 const OVERTAKEN = 3;
 
 const TOO_MUCH: readonly RemoteErrorCode[] = ["throttled", "silent", "server"];
 
 const NOTHING: ContentSource = { size: 0, async *read() {} };
 
-/**
- * tooMuch: the gateway has, or seems to have, more work than it can do. failed: the result says nothing about the speed
- * of the gateway.
- */
+/** tooMuch: the gateway has, or seems to have, too much work. failed: this says nothing about its speed. */
 export type Outcome = "answered" | "tooMuch" | "failed";
 
 /** The caller's view of an attempt's progress. */
 export interface Watcher {
-  /**
-   * Called when the attempt is durable. Resolves to true when the request may go out; to false if it is left for later,
-   * or for good.
-   */
+  /** Called when the attempt is durable. True: the request may go out. False: it is left for later, or for good. */
   turn(): Promise<boolean>;
   /** Bytes of this attempt that were handed to the network so far. */
   progress(sent: number): void;
@@ -289,10 +280,7 @@ async function hashed(context: Sync, request: Request, node: Node, signal: Abort
   return context.nodeReader.withHash(node, signal);
 }
 
-/**
- * The refusal, with the hash of the node in the way where that hash can be found out. If finding out fails, that
- * failure.
- */
+/** The refusal, with the hash of the node in the way if it can be found out; or the failure to find it out. */
 async function withContentHash(
   context: Sync,
   attempt: Attempt<Request>,

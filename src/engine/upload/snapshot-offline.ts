@@ -70,17 +70,12 @@ export function createOfflineSnapshots(
   };
 }
 
-/**
- * False while requests are in flight: they have the disk for themselves. False also while the disk or the rows are in
- * trouble.
- */
+/** False while requests are in flight, which have the disk for themselves, and while the disk is in trouble. */
 function maySnapshot({ sending, disk }: LocalFiles & Uploads): boolean {
   return sending.size === 0 && disk.trouble === undefined && disk.hasRows;
 }
 
-/**
- * For each inode that was not changed for a while and whose bytes are all here, one of its rows that are to be sent.
- */
+/** For each inode that was not changed for a while and whose bytes are all here, one row that is to be sent. */
 function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): NodeRow[] {
   const { metadata, cacheFiles, runtime, readFailures } = context;
   const before = plus(runtime.now(), -REST_MS);

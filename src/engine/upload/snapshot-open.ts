@@ -35,10 +35,7 @@ function mayBeWritten(cacheFile: CacheFile): boolean {
   return cacheFile.isContentDirty || cacheFile.hasPassthroughWriter;
 }
 
-/**
- * A program called fsync: durable content should soon be at the gateway, but many fsyncs in a row should not each cause
- * an upload.
- */
+/** A program called fsync: the content should soon be at the gateway, but not each of many fsyncs in a row. */
 export function snapshotAfterSync(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
   cacheFile: CacheFile,
@@ -75,10 +72,7 @@ function snapshotIn(
   cacheFile.pacing.nextLook = { timer, at };
 }
 
-/**
- * Takes a snapshot if it is due. Returns the milliseconds until the next look; undefined: another change brings the
- * next look.
- */
+/** Takes a snapshot if it is due. Returns the milliseconds until the next look; undefined: after another change. */
 async function look(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
   cacheFile: CacheFile,

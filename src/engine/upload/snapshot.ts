@@ -258,10 +258,7 @@ function commitSnapshotNow(
   return "taken";
 }
 
-/**
- * True: every node that was to get this content as its own has it by now, for example from another mount. So the
- * snapshot is not needed.
- */
+/** True: every node that was to get this content has it by now, for example from another mount. */
 function isAtAllNodes(context: Tree, inode: InodeId, hash: string): boolean {
   return context.nodeRows.ofInode(inode).every(({ base }) => base?.hash === hash);
 }

@@ -56,10 +56,7 @@ export interface InFlight {
 export interface WriteBack {
   /** Begins the loop. Rows that were waiting when the last mount ended are due at once. */
   start(): void;
-  /**
-   * From now on no request goes out. Requests in flight have two seconds to finish, then they are aborted. Resolves
-   * when all have ended.
-   */
+  /** No more requests go out. Those in flight are aborted after two seconds. Resolves when all have ended. */
   stop(): Promise<void>;
   /** The attempts in flight. */
   inFlight(): InFlight[];
@@ -171,10 +168,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     return disk.unsentLimit !== undefined && (unsent.mostly === undefined || unsent.mostly > disk.unsentLimit / 2);
   }
 
-  /**
-   * Decides in one transaction, which includes the changes that wait for a group commit. The decided work begins once
-   * it is committed.
-   */
+  /** Decides in one transaction, with the changes that wait for a group commit. The work begins after the commit. */
   function feed(): void {
     const isIdle = busy.size + ready[SMALL].size + ready[BULK].size === 0;
     const starts = context.groupCommit.now(() => {
@@ -185,10 +179,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     for (const start of starts) start();
   }
 
-  /**
-   * Returns the work that is due in one priority class: requests to be repeated, and rows that need a snapshot or are
-   * to be sent.
-   */
+  /** The work due in one priority class: requests to be repeated, and rows that need a snapshot or are to be sent. */
   function fill(priority: PriorityClass): Start[] {
     const now = runtime.now();
     const repeated = repeat(priority, now);
@@ -279,10 +270,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     return undefined;
   }
 
-  /**
-   * Tries the row again later. The error is a mistake in our code, and one row must not keep the others from being
-   * sent.
-   */
+  /** Tries the row again later. Our code has a mistake, but one row must not keep the others from being sent. */
   function putOff(node: NodeRowId, error: unknown): void {
     context.log.error({ err: error, node }, "write-back of a node failed, it is tried again");
     const later = plus(runtime.now(), retryPause(context, 4));
