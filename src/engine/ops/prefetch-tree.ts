@@ -134,14 +134,16 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
       begun = runtime.elapsed();
       return isAllowed();
     };
-    try {
-      const isStreamed = await context.folders.prefetchTree(top, hasRoom, mayGoOn);
-      refusals = isStreamed ? 0 : refusals + 1;
-      if (!isStreamed) await list(folder);
-    } catch (error) {
-      context.log.debug({ err: error, folder: top }, "the stream of a tree ended early");
+    const listing = await context.folders.prefetchTree(top, hasRoom, mayGoOn);
+    refusals = listing.end === "refused" ? refusals + 1 : 0;
+    if (listing.end === "refused") await list(folder);
+    else if (listing.end === "broken") {
+      const { at, error } = listing;
+      context.log.debug({ err: error, folder: at }, "the stream of a tree ended early");
       await sleep(runtime, FAILED_MS, stopped.signal);
-      upTo = 0;
+      // The next stream may break at the same place again. So each time one more folder becomes known.
+      const next = [at, folder].find((one) => metadata.inodes.get(one)?.listed === null);
+      if (next !== undefined && isAllowed()) await list(next);
     }
     lists.delete(top);
   }

@@ -8,7 +8,7 @@ import { createHearing } from "./hear-journal.ts";
 import type { JournalStream } from "./journal-stream.ts";
 import { completeFolder, prefetchListing } from "./listing.ts";
 import { pollFolders, visitFolder } from "./poll.ts";
-import { prefetchTree } from "./tree-listing.ts";
+import { prefetchTree, type TreeListing } from "./tree-listing.ts";
 
 /** Lists of folders. */
 export interface Listings {
@@ -21,10 +21,9 @@ export interface Listings {
   prefetch(folder: InodeId, wantsMore: () => boolean): Promise<void>;
   /**
    * Lists a folder and those below it that are not known, from one stream. Between two folders it asks `mayGoOn`.
-   * Resolves with false if the gateway has no such stream. Rejects with the error that ended it early; the folders that
-   * were listed by then are known.
+   * refused: the gateway has no such stream. broken: the folders that were listed by then are known.
    */
-  prefetchTree(folder: InodeId, wantsMore: () => boolean, mayGoOn: () => Promise<boolean>): Promise<boolean>;
+  prefetchTree(folder: InodeId, wantsMore: () => boolean, mayGoOn: () => Promise<boolean>): Promise<TreeListing>;
   /** A program looked into the folder. */
   visit(folder: InodeId): void;
 }

@@ -278,6 +278,39 @@ test("cut before any part, it goes on with what is missing; no folder is known b
   }
 });
 
+test("a stream that breaks at the same folder each time: its folders are listed by themselves, and all is known", async () => {
+  for (const broken of ["root", "a", "a1", "a2", "b3"]) {
+    const tree = smallTree();
+    const onPart = (folder: string) => {
+      if (folder === broken) throw new RemoteError("server", "this folder cannot be streamed");
+    };
+    const it = await begin(1000, tree, { onPart });
+    it.start();
+    await it.pass(25_000);
+    expect([broken, it.known()]).toEqual([broken, "all"]);
+    expect(it.asked).toContain(broken);
+    expectWhole(it, tree);
+    it.prefetch.stop();
+  }
+});
+
+test("a folder that can neither be streamed nor listed does not keep the others from being read", async () => {
+  const tree = smallTree();
+  const onPart = (folder: string) => {
+    if (folder === "a1") throw new RemoteError("server", "this folder cannot be streamed");
+    it.failing.add("a1");
+  };
+  const it = await begin(1000, tree, { onPart });
+  it.failing.add("a1");
+  it.start();
+  await it.pass(25_000);
+  const unknown = [...tree.keys()].filter((id) => {
+    const folder = it.context.nodeRows.folderOfNode(id);
+    return folder === undefined || it.context.metadata.inodes.get(folder)?.listed == null;
+  });
+  expect(unknown).toEqual(["a1"]);
+});
+
 test("what the journal told since the snapshot is asked for once, and every folder is as of now", async () => {
   const it = await begin(1000, smallTree(), {});
   it.journal.push(entryOf({}), entryOf({ position: 7, nodeId: "elsewhere", parentId: "nowhere" }));
