@@ -53,7 +53,9 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
   const excess = () => metadata.entries.count() - limit;
 
   function mayDrop(): boolean {
-    return !stopped.signal.aborted && context.disk.hasRows && !context.history.isRolledBack() && excess() > 0;
+    if (stopped.signal.aborted || excess() <= 0) return false;
+    // While the gateway is away, a name that went could not be had again.
+    return context.network.isOnline && context.disk.hasRows && !context.history.isRolledBack();
   }
 
   /** Goes once through the folders, until the limit is kept. Returns how many names it dropped. */
@@ -78,7 +80,7 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
       const names = metadata.entries.list(folder.id, after, wanted);
       const lineages = lineagesOf(names.filter((entry) => isAsTold(context, entry)));
       const lacking = await unknownToKernel([folder.lineage, ...lineages.keys()]);
-      if (!lacking.has(folder.lineage)) break;
+      if (!lacking.has(folder.lineage) || !mayDrop()) break;
       const begun = runtime.elapsed();
       const going = [...lineages].flatMap(([lineage, name]) => (lacking.has(lineage) ? [name] : []));
       dropped += drop(context, folder.id, going);
@@ -104,7 +106,7 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
   async function isForgotten({ id, lineage }: Inode): Promise<boolean> {
     if ((await unknownToKernel([lineage])).has(lineage)) return true;
     if (cache.letGo === undefined) return false;
-    for (let after: number | undefined = FIRST_COOKIE; after !== undefined; ) {
+    for (let after: number | undefined = FIRST_COOKIE; after !== undefined && mayDrop(); ) {
       const names = metadata.entries.list(id, after, TOLD);
       await cache.letGo([...lineagesOf(names).keys()]);
       after = names.length < TOLD ? undefined : names.at(-1)?.id;

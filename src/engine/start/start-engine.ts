@@ -373,6 +373,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       await writeBack.stop();
       if (!isAwaited) await quiet();
       context.orphans.stopProbe();
+      nameDropping.stop();
       context.orphans.dropForgotten();
       await dirtyLog.flush();
     },

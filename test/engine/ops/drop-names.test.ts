@@ -293,34 +293,74 @@ for (const [why, keep] of Object.entries(FOLDER_KEPT)) {
   });
 }
 
-/** Each happens after the kernel said that it has nothing of `a1`, and before the names go. */
+/** Each happens after the kernel said that it does not have `a1`, and before the names go. */
 const MEANWHILE: Readonly<Record<string, (it: Known) => void>> = {
   "a program looks into the folder": ({ fileSystem, lineage, folder }) =>
     void fileSystem.lookup(CALLER, lineage(folder("a1")), "f0"),
   "the folder is being listed": ({ context, folder }) =>
     void context.folders.prefetch(folder("a1"), () => true).catch(() => {}),
+  "the gateway goes away": ({ context }) => context.network.failed(new RemoteError("offline", "no way")),
+  "the mount ends": ({ dropping }) => dropping.stop(),
   "a program changes the folder": ({ context: { metadata, runtime } }) =>
     void metadata.nodes.update(metadata.nodes.ofNodeId("a1")?.id ?? missing("a1"), { dirtySince: runtime.now() }),
 };
 
 for (const [what, happen] of Object.entries(MEANWHILE)) {
   test(`while the kernel is asked, ${what}: nothing goes`, async () => {
-    const kernel = createKernel();
-    const it = await beginKnown(1, { kernel });
-    const a1 = it.lineage(it.folder("a1"));
-    let times = 0;
-    kernel.onAsked((lineages) => {
-      if (lineages.length < 2 || !lineages.includes(a1)) return;
-      times += 1;
-      if (times === 1) happen(it);
-    });
-    void it.dropping.run();
-    for (let step = 0; step < 200 && times === 0; step += 1) await it.world.clock.advance(1_000);
-    await it.world.clock.advance(100);
-    expect([times, it.context.metadata.nodes.below("a1").length]).toEqual([1, 4]);
-    expect(it.listed()).toContain("a1");
+    // It is asked for the folder first, and then for the names too.
+    for (const ask of [1, 2]) await expectStay(ask, happen);
   });
 }
+
+test("between two questions the kernel comes to have the folder: nothing goes", () =>
+  expectStay(1, ({ kernel, lineage, folder }) => void kernel.has.add(lineage(folder("a1")))));
+
+async function expectStay(ask: number, happen: (it: Known) => void): Promise<void> {
+  const kernel = createKernel();
+  const it = await beginKnown(1, { kernel });
+  const a1 = it.lineage(it.folder("a1"));
+  const before = [0, 1, 2, 3].map((at) => it.inode(`a1/${at}`).id);
+  let times = 0;
+  kernel.onAsked((lineages) => {
+    if (!lineages.includes(a1)) return;
+    times += 1;
+    if (times === ask) happen(it);
+  });
+  void it.dropping.run();
+  for (let step = 0; step < 200 && times < ask; step += 1) await it.world.clock.advance(1_000);
+  await it.world.clock.advance(100);
+  expect(times).toBeGreaterThanOrEqual(ask);
+  expect([0, 1, 2, 3].map((at) => it.inode(`a1/${at}`).id)).toEqual(before);
+  expect(it.listed()).toContain("a1");
+}
+
+test("a folder in which a program made a file stays, and is not listed", async () => {
+  const it = await beginKnown(1);
+  const { metadata, names, stats } = it.context;
+  const { attributes } = it.inode("a1");
+  const time = stats.nowText();
+  metadata.transaction(() => {
+    const about = { kind: "file", attributes, size: 0, hash: null, originNode: null, originVersion: null } as const;
+    const { id } = metadata.inodes.create({ ...about, content: "dirty", atime: time, ctime: time });
+    names.add(it.folder("a1"), "new", id, "file");
+  });
+  // The time of the folder has been sent, the file not yet.
+  metadata.nodes.update(it.row("a1").id, { dirtySince: null, due: null });
+  await it.drop();
+  await it.world.clock.advance(60 * 60_000);
+  const [left, ...others] = metadata.entries.list(it.folder("a1"), 0, 10);
+  expect([left?.name, others, it.names(), it.listed()]).toEqual(["new", [], 4, ["root"]]);
+});
+
+test("while the gateway is away nothing goes", async () => {
+  const it = await beginKnown(1);
+  it.context.network.failed(new RemoteError("offline", "no way"));
+  await it.drop();
+  expect(it.names()).toBe(NAMES);
+  it.context.network.isThere();
+  await it.world.clock.advance(60 * 60_000);
+  expect(it.names()).toBe(2);
+});
 
 test("while the kernel is asked, news of a name comes: that one stays", async () => {
   const kernel = createKernel();

@@ -49,8 +49,13 @@ const DEATH_MS = 2_000;
 /** Between two looks at a mount alone while time goes by. */
 const LOOK_MS = 700;
 
-/** So many names are read in the background: none, some, all of these small trees. */
-const NAMES_AHEAD = [0, 12, 1000];
+/**
+ * So many names are read in the background, and more are dropped again: none are read, few, some, all of these small
+ * trees.
+ */
+const NAMES_AHEAD = [0, 3, 12, 1000];
+/** So soon after its last use a folder may lose its names. No request of these programs takes longer. */
+const REQUEST_MS = 20_000;
 
 /** What may go wrong for a program when somebody else changes the same names. */
 const ORDINARY = new Set(["ENOENT", "EEXIST", "ENOTDIR", "EISDIR", "ENOTEMPTY", "EINVAL", "ELOOP", "EPERM", "EBUSY"]);
@@ -76,7 +81,11 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       sabotage: options.sabotage,
       features: options.features,
       faults: options.faults,
-      settings: { pollMs, namesAhead: NAMES_AHEAD[options.seed % NAMES_AHEAD.length] ?? 0 },
+      settings: {
+        pollMs,
+        namesAhead: NAMES_AHEAD[options.seed % NAMES_AHEAD.length] ?? 0,
+        lookupProbeMs: REQUEST_MS,
+      },
       apartMs: 331,
       cutsTrees: true,
       onStep(mount, label) {
