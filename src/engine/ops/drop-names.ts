@@ -32,9 +32,9 @@ const BATCH = 32;
 const TOLD = 500;
 /** Dropping begins when the limit is exceeded by this share of it. */
 const SLACK = 1 / 32;
-/** The pause until the next look at the number of names. It doubles while nothing can be dropped. */
-const REST_MS = 30_000;
-const REST_MAX_MS = 15 * 60_000;
+/** The pause until the next look at the number of names, in request times. It doubles while nothing can be dropped. */
+const REST = 0.5;
+const REST_MAX = 16;
 /** The pause before a batch while programs keep the thread busy. */
 const MAKE_WAY_MS = 250;
 
@@ -83,8 +83,9 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
       if (!lacking.has(folder.lineage) || !mayDrop()) break;
       const begun = runtime.elapsed();
       const going = [...lineages].flatMap(([lineage, name]) => (lacking.has(lineage) ? [name] : []));
-      dropped += drop(context, folder.id, going);
-      runtime.step("names: dropped");
+      const gone = drop(context, folder.id, going);
+      if (gone > 0) runtime.step("names: dropped");
+      dropped += gone;
       after = names.length < wanted ? undefined : names.at(-1)?.id;
       await sleep(runtime, minus(runtime.elapsed(), begun), stopped.signal);
     }
@@ -122,10 +123,11 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
       if (limit === 0 || !context.client.features.isFull || cache.unknownToKernel === undefined) return;
       // The latest uses of the daemon before may not have been written.
       await sleep(runtime, folderUse.requestMs, stopped.signal);
-      for (let rest = REST_MS; !stopped.signal.aborted; ) {
+      const restMs = REST * folderUse.requestMs;
+      for (let rest = restMs; !stopped.signal.aborted; ) {
         if (excess() > limit * SLACK) {
           const dropped = await pass();
-          rest = dropped > 0 ? REST_MS : Math.min(2 * rest, REST_MAX_MS);
+          rest = dropped > 0 ? restMs : Math.min(2 * rest, REST_MAX * folderUse.requestMs);
           log.debug({ dropped, known: metadata.entries.count() }, "names that were not used for long were dropped");
         }
         await sleep(runtime, rest, stopped.signal);

@@ -53,9 +53,13 @@ const LOOK_MS = 700;
  * So many names are read in the background, and more are dropped again: none are read, few, some, all of these small
  * trees.
  */
-const NAMES_AHEAD = [0, 3, 12, 1000];
-/** So soon after its last use a folder may lose its names. No request of these programs takes longer. */
-const REQUEST_MS = 20_000;
+const FEW_NAMES = 3;
+const NAMES_AHEAD = [0, FEW_NAMES, 12, 1000];
+/**
+ * Where few names are kept: few bytes are, so that names without bytes are there to be dropped, and a folder may lose
+ * its names soon after its last use. These kernels take in an answer at once.
+ */
+const FEW = { cacheLimit: 1_000, lookupProbeMs: 1_000 };
 
 /** What may go wrong for a program when somebody else changes the same names. */
 const ORDINARY = new Set(["ENOENT", "EEXIST", "ENOTDIR", "EISDIR", "ENOTEMPTY", "EINVAL", "ELOOP", "EPERM", "EBUSY"]);
@@ -68,6 +72,7 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
     const names = NAMES.slice(0, options.mounts);
     const polls = options.features === undefined ? POLLS_MS : LESSER_POLLS_MS;
     const pollMs = polls[(options.seed - 1) % polls.length] ?? 1_000;
+    const namesAhead = NAMES_AHEAD[options.seed % NAMES_AHEAD.length] ?? 0;
     const deaths: Deaths = { left: undefined, die: () => {} };
     const faults: string[] = [];
     const oracle: Oracle = createOracle(
@@ -83,12 +88,13 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       faults: options.faults,
       settings: {
         pollMs,
-        namesAhead: NAMES_AHEAD[options.seed % NAMES_AHEAD.length] ?? 0,
-        lookupProbeMs: REQUEST_MS,
+        namesAhead,
+        ...(namesAhead === FEW_NAMES ? FEW : {}),
       },
       apartMs: 331,
       cutsTrees: true,
       onStep(mount, label) {
+        if (label === "names: dropped" && options.tally !== undefined) options.tally.drops += 1;
         if (deaths.left === undefined || deaths.mount !== mount) return;
         deaths.left -= 1;
         if (deaths.left > 0) return;
