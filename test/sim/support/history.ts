@@ -59,7 +59,8 @@ const NAMES_AHEAD = [0, FEW_NAMES, 12, 1000];
  * Where few names are kept: few bytes are, so that names without bytes are there to be dropped, and a folder may lose
  * its names soon after its last use. These kernels take in an answer at once.
  */
-const FEW = { cacheLimit: 1_000, lookupProbeMs: 1_000 };
+const FEW = { lookupProbeMs: 1_000 };
+const FEW_BYTES = { cacheLimit: 1_000 };
 
 /** What may go wrong for a program when somebody else changes the same names. */
 const ORDINARY = new Set(["ENOENT", "EEXIST", "ENOTDIR", "EISDIR", "ENOTEMPTY", "EINVAL", "ELOOP", "EPERM", "EBUSY"]);
@@ -90,6 +91,8 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
         pollMs,
         namesAhead,
         ...(namesAhead === FEW_NAMES ? FEW : {}),
+        // What was read of the past is to be there offline.
+        ...(namesAhead === FEW_NAMES && options.hasPast !== true ? FEW_BYTES : {}),
       },
       apartMs: 331,
       cutsTrees: true,
