@@ -185,13 +185,21 @@ function isAgreed({ metadata }: Rows, { id, nodeId, base, seen, dirtySince, due,
   return !attempts.isAnyConcerning(id, nodeId) && !rereads.has(nodeId) && !arrivals.isAnyIn(nodeId);
 }
 
+/** True: the name is where the gateway has it, and no other node waits for that place. */
+function isInPlace(context: Rows & Tree, { parent, name, gatewayName }: Entry, { base }: NodeRow): boolean {
+  if (base?.parent == null || base.name !== (gatewayName ?? name)) return false;
+  if (base.parent !== context.nodeRows.nodeIdOfFolder(parent)) return false;
+  return context.metadata.nodes.atPlace(base.parent, base.name).length === 1;
+}
+
 /** True: the name has nothing that a new list of its folder would not bring back. */
-function isAsTold(context: Rows & LocalFiles & Remote & Tree, { id, name, inode: number }: Entry): boolean {
+function isAsTold(context: Rows & LocalFiles & Remote & Tree, entry: Entry): boolean {
   const { metadata, cacheFiles } = context;
-  const row = metadata.nodes.ofEntry(id);
+  const { inode: number } = entry;
+  const row = metadata.nodes.ofEntry(entry.id);
   const inode = metadata.inodes.get(number);
-  // An entry with a "/" in its name waits for its name.
-  if (row?.nodeId == null || inode === undefined || name.includes("/") || !isAgreed(context, row)) return false;
+  if (row?.nodeId == null || inode === undefined) return false;
+  if (!isAgreed(context, row) || !isInPlace(context, entry, row)) return false;
   const { lineage, linkGroup, content, kind } = inode;
   if (linkGroup !== null || metadata.entries.links(number) !== 1 || metadata.inodes.lineages(number).length !== 1)
     return false;
