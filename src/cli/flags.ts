@@ -170,7 +170,7 @@ export const FLAGS = {
     defaultHelp: "1000000",
     file: true,
     setting: "namesAhead",
-    help: "How many names are read in the background, so that their folders can be listed offline (0: none)",
+    help: "How many names are kept, so that their folders can be listed offline; so many are read in the background (0: none)",
   },
   "read-only": { type: "switch", variable: true, file: true, setting: "readOnly", help: "Refuse every change" },
   transport: {

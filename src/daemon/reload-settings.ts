@@ -29,7 +29,7 @@ export const ON_RELOAD = {
   cacheSize: { may: true, why: "the excess is removed gradually" },
   keepFree: { may: true, why: "the excess is removed gradually" },
   unsentLimit: { may: true, why: "it is asked at each write, and what is unsent already stays" },
-  namesAhead: { may: true, why: "what is known stays, and the rest is read from the daemon's start on" },
+  namesAhead: { may: true, why: "the daemon reads what is missing, or drops the excess, gradually" },
   patienceMs: { may: true, why: "it is for a daemon's start alone" },
   shortenWaits: { may: false, why: "the supervisor has its limits from the start" },
   readOnly: { may: false, why: "the kernel refuses writes by the mount itself, and programs may be writing" },

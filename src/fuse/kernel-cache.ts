@@ -9,7 +9,7 @@ import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
 import { CONNECTION_ERRNO, ERRNO } from "./errno.ts";
 import { ROOT_NODE } from "./flags.ts";
-import { notifyExpireInodes, notifyInvalEntry, notifyInvalInode } from "./notifications.ts";
+import { notifyExpireInodes, notifyInvalEntry, notifyInvalInode, notifyPrune } from "./notifications.ts";
 
 /** Sends messages one after the other from a thread of its own. Resolves to 0 or an errno. */
 export type Notify = (way: "entry" | "inode", messages: Uint8Array) => Promise<number>;
@@ -50,6 +50,8 @@ const GATHER_MS = 3;
 const AGAIN_MS = 1_000;
 /** Linux 6.2, the first that can expire a name. Earlier kernels also drop all below it, and unmount mounts there. */
 const MINOR_OF_EXPIRY = 38;
+/** Linux 6.18, the first that forgets unused inodes when it is asked to. */
+const MINOR_OF_PRUNE = 45;
 /** Errors that are normal: the kernel does not know the name or inode, the connection is over, or this is closed. */
 const USUAL: ReadonlySet<number> = new Set([
   ERRNO.ENOENT,
@@ -69,6 +71,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   let notify: Notify | undefined;
   let isClosed = false;
   let expiresNames = false;
+  let prunes = false;
   let rootIsKnown = false;
   const names = new Map<string, ChangedName>();
   const absent = new Map<string, ChangedName>();
@@ -197,6 +200,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   function hush(): void {
     notify = undefined;
     expiresNames = false;
+    prunes = false;
   }
 
   const nameWay = createWay("entry", takeNames);
@@ -236,6 +240,9 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       const answers = await Promise.all(lineages.map((lineage) => send("inode", notifyExpireInodes([lineage]))));
       return new Set(lineages.filter((_, index) => answers[index] === ERRNO.ENOENT));
     },
+    async letGo(lineages) {
+      if (prunes && lineages.length > 0) await notify?.("inode", joined(notifyPrune(lineages)));
+    },
     async expireNow(parent, name) {
       // The same wait as for every invalidation: callers that were answered before have run by then.
       await sleep(clock, GATHER_MS);
@@ -244,6 +251,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
     use(send, kernelMinor) {
       notify = send;
       expiresNames = kernelMinor >= MINOR_OF_EXPIRY;
+      prunes = kernelMinor >= MINOR_OF_PRUNE;
       nameWay.wake();
       inodeWay.wake();
     },

@@ -61,6 +61,14 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     database,
     "SELECT node FROM attempt WHERE state = 'open' AND copy_of = ?",
   );
+  const concerning = prepare<{ one: number }>(
+    database,
+    `SELECT 1 AS one FROM attempt WHERE node = @row
+     UNION ALL SELECT 1 FROM attempt WHERE state = 'open' AND parent = @nodeId
+     UNION ALL SELECT 1 FROM attempt WHERE state = 'abandoned' AND parent = @nodeId
+     UNION ALL SELECT 1 FROM attempt WHERE state = 'open' AND copy_of = @nodeId
+     UNION ALL SELECT 1 FROM attempt WHERE state = 'open' AND partner = @nodeId LIMIT 1`,
+  );
   const due = prepareColumn<NodeRowId>(
     database,
     "SELECT node FROM attempt WHERE state = 'open' AND bulk = ? AND next_at <= ? ORDER BY next_at, id LIMIT +?",
@@ -164,6 +172,11 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     /** The open attempt that exchanges another node with the node `nodeId`, for the place where that node is. */
     exchanging: (nodeId: string, parent: string, name: string): Attempt<Request> | undefined =>
       decode(exchanging.get({ nodeId, parent, name })),
+    /**
+     * True if a request, also one that was given up, is about the node or wants a place in it, or if an open one takes
+     * its content or exchanges with it.
+     */
+    isAnyConcerning: (row: NodeRowId, nodeId: string): boolean => concerning.get({ row, nodeId }) !== undefined,
     countOpen: (): number => openCount.get()?.count ?? 0,
     create(attempt: {
       node: NodeRowId;

@@ -44,7 +44,7 @@ interface NodesOfEntries {
 /** The part of the inodes that entries need. */
 interface InodesOfEntries {
   get(id: InodeId): Inode | undefined;
-  update(id: InodeId, values: Pick<Inode, "folders">): unknown;
+  update(id: InodeId, values: Partial<Pick<Inode, "folders" | "used">>): unknown;
 }
 
 const COLUMNS = "id, parent, name, gateway_name AS gatewayName, inode";
@@ -101,6 +101,7 @@ export function createEntries(
     return entry;
   });
   const namesOf = remember(database, ["entry"], (inode: InodeId) => ofInode.all(inode));
+  const countAll = remember(database, ["entry"], (_: 0): number => all.get()?.count ?? 0);
   const linksOf = remember(database, ["entry"], (inode: InodeId): number => links.get(inode)?.count ?? 0);
   const passes = new Set<Pass>();
 
@@ -139,10 +140,22 @@ export function createEntries(
     if (known + more === 0) namesOf.tell(inode, []);
   }
 
+  /** Tells the remembered answer that there are more or fewer entries. */
+  function tellCount(more: 1 | -1): void {
+    const known = countAll.known(0);
+    if (known !== undefined) countAll.tell(0, known + more);
+  }
+
+  /** A folder with a name in it has a place in the order of use. */
+  function holdsName(folder: InodeId): void {
+    if (inodes.get(folder)?.used === null) inodes.update(folder, { used: 0 });
+  }
+
   /** Tells the remembered answers of a new entry. Its id is above all others, so it is the last name of its inode. */
   function tellNew(entry: Entry): void {
     const names = namesOf.known(entry.inode);
     tell(entry.id, undefined, entry);
+    tellCount(1);
     if (names !== undefined && names.length < FEW) namesOf.tell(entry.inode, [...names, entry]);
     nodes.noneOfEntry(entry.id);
   }
@@ -211,13 +224,14 @@ export function createEntries(
     ofInode: (inode: InodeId): readonly Entry[] => namesOf(inode),
     /** The oldest name. Cheap even if the inode has thousands. */
     firstOfInode: (inode: InodeId): Entry | undefined => namesOf.known(inode)?.[0] ?? firstOfInode.get(inode),
-    /** The number of all names. It reads a whole index. */
-    count: (): number => all.get()?.count ?? 0,
+    /** The number of all names. The first call, and each after a rollback, reads a whole index. */
+    count: (): number => countAll(0),
     links: (inode: InodeId): number => namesOf.known(inode)?.length ?? linksOf(inode),
     isEmpty: (parent: InodeId): boolean => first.get(parent) === undefined,
     create(parent: InodeId, name: string, inode: InodeId, gatewayName: string | null = null): Entry {
       const id = addedId<EntryId>(insert.run(parent, name, gatewayName, inode));
       const created = { id, parent, name, gatewayName, inode };
+      holdsName(parent);
       tellNew(created);
       changed.name(parent, name, null);
       changed.inode(inode);
@@ -229,6 +243,7 @@ export function createEntries(
       place.run(parent, name, gatewayName, id);
       if (former === undefined) return;
       tell(id, former, { ...former, parent, name, gatewayName });
+      holdsName(parent);
       if (former.parent === parent && former.name === name) return;
       changed.name(former.parent, former.name, former.inode);
       changed.name(parent, name, null);
@@ -251,6 +266,7 @@ export function createEntries(
       if (node !== undefined) nodes.entryGone(node);
       if (former === undefined) return;
       tell(id, former, undefined);
+      tellCount(-1);
       orphans.run({ inode: former.inode });
       changed.name(former.parent, former.name, former.inode);
       changed.inode(former.inode);

@@ -1,6 +1,7 @@
 /** Inodes and their kernel node ids. */
 import { type Attributes, sameValue } from "../contract/attributes.ts";
 import { isSaveOf, savesOfContent } from "../contract/saves.ts";
+import type { RowTime } from "../lib/clocks.ts";
 import type { ChangedRows } from "./changed.ts";
 import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
 import { createFormerlyDurable } from "./formerly-durable.ts";
@@ -49,10 +50,21 @@ export interface Inode {
   readonly listed: number | null;
   /** Of a folder: the number of folders that are shown in it. */
   readonly folders: number;
+  /**
+   * Of a folder: when a program last used its names, in row time and coarsely; 0: never. Null: no name in it is known,
+   * except that a program may have looked into it in vain.
+   */
+  readonly used: RowTime | 0 | null;
   /** "never" for content that is not dirty. */
   readonly synced: Synced;
   /** 1: a program has called fsync on it. */
   readonly fsynced: 0 | 1;
+}
+
+/** A place in the order of use. */
+export interface UsePlace {
+  readonly used: RowTime | 0;
+  readonly id: InodeId;
 }
 
 /** True if the change is visible to programs. */
@@ -65,7 +77,7 @@ function isShownElse(before: Inode, after: Inode): boolean {
 
 export type NewInode = Omit<
   Inode,
-  "id" | "lineage" | "changes" | "linkGroup" | "saves" | "listed" | "folders" | "synced" | "fsynced"
+  "id" | "lineage" | "changes" | "linkGroup" | "saves" | "listed" | "folders" | "used" | "synced" | "fsynced"
 > &
   Partial<Pick<Inode, "changes" | "listed">>;
 
@@ -76,7 +88,7 @@ interface Row extends Omit<Inode, "attributes" | "saves" | "synced"> {
 }
 
 const COLUMNS = `id, kind, lineage, attributes, size, hash, origin_node AS originNode, origin_version AS originVersion,
-  content, changes, atime, ctime, link_group AS linkGroup, saves, listed, folders, synced, fsynced`;
+  content, changes, atime, ctime, link_group AS linkGroup, saves, listed, folders, used, synced, fsynced`;
 
 const CHANGEABLE = {
   kind: "kind",
@@ -94,6 +106,7 @@ const CHANGEABLE = {
   saves: "saves",
   listed: "listed",
   folders: "folders",
+  used: "used",
   synced: "synced",
   fsynced: "fsynced",
 };
@@ -177,6 +190,14 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     database,
     "SELECT id FROM inode WHERE kind = 'folder' AND listed IS NULL AND id > ? ORDER BY id LIMIT 1",
   );
+  // There are two statements, because for a comparison of pairs SQLite uses the index only for the first half.
+  const leastUsed = (after: string) =>
+    prepare<{ id: InodeId }>(
+      database,
+      `SELECT id FROM inode WHERE used IS NOT NULL AND ${after} ORDER BY used, id DESC LIMIT 1`,
+    );
+  const asLongUnused = leastUsed("used = @used AND id < @id");
+  const usedLater = leastUsed("used > @used AND used <= @until");
   const knownFolderAfter = prepare<{ id: InodeId | null }>(
     database,
     `SELECT min(id) AS id FROM (
@@ -253,6 +274,7 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       saves: null,
       listed,
       folders: 0,
+      used: null,
       synced: "never",
       fsynced: 0,
     };
@@ -342,6 +364,15 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     unlistedFolderAfter: (after: After<InodeId>): InodeId | undefined => unlistedFolderAfter.get(after)?.id,
     /** The next folder in order of id that is completely known or has an entry. */
     knownFolderAfter: (after: After<InodeId>): InodeId | undefined => knownFolderAfter.get({ after })?.id ?? undefined,
+    /**
+     * The folder after this one in the order of use, the least recently used first, and among equals the newest, so
+     * that a folder comes before the folder that it is in. Undefined: none is left that was not used after `until`.
+     */
+    leastUsedAfter(after: UsePlace | undefined, until: RowTime): Inode | undefined {
+      const same = after === undefined ? undefined : asLongUnused.get({ ...after });
+      const next = same ?? usedLater.get({ used: after?.used ?? -1, until });
+      return next === undefined ? undefined : get(next.id);
+    },
     ofGroup: (group: string): Inode[] => decodeAll(byGroup.all(group)),
   };
 }

@@ -24,6 +24,7 @@ export function createRelists(database: Connection) {
   const postpone = prepare(database, "UPDATE relist SET due = ? WHERE id = ?");
   const remove = prepare(database, "DELETE FROM relist WHERE id = ?");
   const count = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM relist");
+  const byFolder = prepare(database, "SELECT 1 FROM relist WHERE folder = ?");
   const isAny = rememberAny(database, "relist");
   return {
     add(folder: InodeId): void {
@@ -33,6 +34,7 @@ export function createRelists(database: Connection) {
     addAll(): void {
       insertAll.run();
     },
+    has: (folder: InodeId): boolean => isAny() && byFolder.get(folder) !== undefined,
     /** Returns the due folder that has waited longest. `now`: row time. */
     next: (now: RowTime): Relist | undefined => (isAny() ? next.get(now) : undefined),
     /** Removes the request, because the list is in the rows. A request that was repeated meanwhile stays. */

@@ -42,6 +42,7 @@ export function createRereads(database: Connection) {
     "SELECT count(*) AS count FROM reread WHERE node_id IN (SELECT node_id FROM node)",
   );
   const count = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM reread");
+  const byNodeId = prepare(database, "SELECT 1 FROM reread WHERE node_id = ?");
   const isAny = rememberAny(database, "reread");
   return {
     count: (): number => count.get()?.count ?? 0,
@@ -49,6 +50,7 @@ export function createRereads(database: Connection) {
     add(nodeId: string, folder: string | null = null): void {
       insert.run({ nodeId, folder });
     },
+    has: (nodeId: string): boolean => isAny() && byNodeId.get(nodeId) !== undefined,
     due: (now: RowTime, limit: number): Reread[] => (isAny() ? due.all(now, limit) : []),
     /** Removes the request, because the state is in the rows. A request that was repeated meanwhile stays. */
     done({ id }: Reread): void {

@@ -376,4 +376,10 @@ export const MIGRATIONS: readonly string[] = [
   -- Folders whose names are still to be read.
   CREATE INDEX inode_unlisted ON inode(id) WHERE kind = 'folder' AND listed IS NULL;
   `,
+  `
+  -- Of a folder with names in it: when a program last used them, in row time and coarsely; 0: never. NULL: no name.
+  ALTER TABLE inode ADD COLUMN used INTEGER;
+  UPDATE inode SET used = 0 WHERE id IN (SELECT parent FROM entry);
+  CREATE INDEX inode_by_use ON inode(used, id DESC) WHERE used IS NOT NULL;
+  `,
 ];

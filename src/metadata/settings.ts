@@ -95,6 +95,6 @@ export function createArrivals(database: Connection) {
     count: (): number => count.get()?.count ?? 0,
     /** Node ids of the arrivals whose place is in the folder. `parent`: node id. */
     idsIn: (parent: string): string[] => inFolder.all(parent).map(({ id }) => id),
-    isAnyIn: (parent: string): boolean => one.get(parent) !== undefined,
+    isAnyIn: (parent: string): boolean => isAny() && one.get(parent) !== undefined,
   };
 }

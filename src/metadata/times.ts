@@ -23,6 +23,7 @@ const UPDATES: readonly string[] = [
   "UPDATE relist SET due = @now WHERE due > @now",
   "UPDATE turn SET ends_at = @now WHERE ends_at > @now",
   "UPDATE vacated SET at = @now WHERE at > @now",
+  "UPDATE inode SET used = @now WHERE used IS NOT NULL AND used > @now",
   "UPDATE live SET used_at = @now WHERE origin_version IS NOT NULL AND used_at > @now",
 ];
 

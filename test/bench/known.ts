@@ -6,35 +6,13 @@
  */
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { createGateway } from "../../src/gateway/core.ts";
-import { openDatabase } from "../../src/gateway/store.ts";
-import { SILENT } from "../../src/lib/log.ts";
-import { systemClock } from "../../src/lib/system-clock.ts";
-import { makeFilledFolder } from "../support/many-nodes.ts";
-import { createMemoryBlobs } from "../support/memory-blobs.ts";
-import { check, createPlace, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
+import { fillGateway } from "../support/fill-gateway.ts";
+import { check, createPlace, type Place, type TestMount } from "../support/wsfs.ts";
 import { readCountOptions } from "./support/count-options.ts";
 import { describeMachine, tellFailure } from "./support/options.ts";
 
 const PER_FOLDER = 1_000;
 const WALK_LIMIT_MS = 3_600_000;
-
-/** By the gateway's own writer, while none runs. */
-function fill({ data, workspace }: TestGateway, count: number): void {
-  const database = openDatabase(join(data, "gateway.db"));
-  try {
-    const needs = { clock: systemClock, database, blobs: createMemoryBlobs(), log: SILENT };
-    const gateway = createGateway({ ...needs, signingKey: Buffer.alloc(32, 1) });
-    const { id, root } = gateway.ensureWorkspace(workspace);
-    for (let done = 0; done < count; done += PER_FOLDER) {
-      const size = Math.min(PER_FOLDER, count - done);
-      const name = `folder-${done / PER_FOLDER}`;
-      makeFilledFolder({ database, clock: systemClock, workspace: id, parent: root, name, count: size });
-    }
-  } finally {
-    database.close();
-  }
-}
 
 /** Of the daemon and its supervisor, bytes. */
 function memoryOf({ pid, supervisorPid }: TestMount): number {
@@ -56,7 +34,7 @@ async function measure(place: Place, count: number) {
   const empty = await place.gateway();
   check(await empty.stop());
   process.stderr.write(`making ${count} nodes\n`);
-  fill(empty, count);
+  fillGateway(empty, { count, perFolder: PER_FOLDER });
   const gateway = await place.gateway();
   const mount = await place.mount(gateway);
   const before = memoryOf(mount);

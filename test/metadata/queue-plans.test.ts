@@ -62,6 +62,8 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   attempts.ofSnapshot(snapshotId(1));
   arrivals.list("", 10);
   arrivals.isAnyIn("a");
+  attempts.isAnyConcerning(nodeRowId(1), "a");
+  inodes.leastUsedAfter({ used: rowTime(1), id: inodeId(1) }, rowTime(2));
   snapshots.ofKernelNodeId(kernelNodeId(1));
   inodes.writing();
   // In the order of an index, up to a limit, is no search; `writing` has as many rows as files are open.

@@ -106,7 +106,7 @@ test("what is remembered is what is there", () => {
         nodes.get(nodeAt(back))?.base ?? born(null, { ...NODE, id: "x" }).base ?? never();
       const lineages = () => Math.max(...made.inode.map((id) => inodes.get(id)?.lineage ?? 0));
       const all = () => [
-        [settings.getNumber("cursor"), settings.get("written"), inodes.newestKernelNodeId()],
+        [settings.getNumber("cursor"), settings.get("written"), inodes.newestKernelNodeId(), entries.count()],
         ...Array.from({ length: names + 1 }, (_, count) => entries.find(ROOT_INODE, `name-${count}`)),
         ...made.generation.map((id) => [snapshots.get(id), attempts.ofSnapshot(id)]),
         ...made.inode.map((id) => snapshots.newestOf(id)),

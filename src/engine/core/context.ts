@@ -25,6 +25,7 @@ import type {
 import type { CacheFiles } from "./cache-file.ts";
 import type { DirtyFiles, FileTimes, Orphans, ReadFailures, SnapshotFiles } from "./file-services.ts";
 import type { FileState } from "./file-state.ts";
+import type { FolderUse } from "./folder-use.ts";
 import type { ForegroundThrottle } from "./foreground-throttle.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import type { GroupSync } from "./group-sync.ts";
@@ -66,13 +67,16 @@ export interface EngineSettings {
   readonly maximumAgeMs: number;
   /** How often the journal is asked for changes. */
   readonly pollMs: number;
-  /** How many names are read in the background. Absent or 0: only the folders that programs look into are listed. */
+  /**
+   * How many names are known at most: so many are read in the background, and beyond it those that were not used for
+   * longest are dropped. Absent or 0: only the folders that programs look into are listed, and none is dropped.
+   */
   readonly namesAhead?: number;
   /** The most requests that write-back has in flight. */
   readonly concurrency: number;
   /**
    * From one round of the lookup probe to the next. It must not be shorter than a request may take; see
-   * files/lookup-probe.ts.
+   * files/lookup-probe.ts and core/folder-use.ts.
    */
   readonly lookupProbeMs?: number;
 }
@@ -82,6 +86,8 @@ export interface Rows {
   readonly metadata: Metadata<Request>;
   /** One commit for changes of the loop that come at about the same moment; see group-commit.ts. */
   readonly groupCommit: GroupCommit;
+  /** When programs last used the names of each folder; see folder-use.ts. */
+  readonly folderUse: FolderUse;
   /** Makes committed rows durable. */
   readonly syncRows: () => Promise<void>;
   /** The dirty-file log; see files/dirty-file-log.ts. */

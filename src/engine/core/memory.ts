@@ -5,6 +5,7 @@ import type { HandleTable, KernelCache } from "../api/index.ts";
 import { AccessSequences } from "../host/index.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "./context.ts";
 import { createWriteQueue } from "./enqueue.ts";
+import { FolderUse } from "./folder-use.ts";
 import { createForegroundThrottle } from "./foreground-throttle.ts";
 import { createGroupCommit } from "./group-commit.ts";
 import { createGroupSync } from "./group-sync.ts";
@@ -21,7 +22,7 @@ import type { Request } from "./request.ts";
  */
 const LIST_STANDS_MS = 60_000;
 
-type InMemory = Pick<Rows, "groupCommit"> &
+type InMemory = Pick<Rows, "groupCommit" | "folderUse"> &
   Pick<LocalFiles, "groupSync" | "snapshotBytes" | "lastSnapshots"> &
   Pick<Kernel, "kernel" | "handles"> &
   Pick<
@@ -49,6 +50,7 @@ export function createMemory(
   const sending: Uploads["sending"] = new Map();
   return {
     groupCommit: createGroupCommit(runtime, metadata, sending),
+    folderUse: new FolderUse(metadata, runtime, settings),
     groupSync: createGroupSync(),
     snapshotBytes: new Map(),
     lastSnapshots: new Map(),

@@ -1,5 +1,6 @@
 /** The calls of programs, bound to FileSystem; and the commands drain, queue and retry. */
 export { drain } from "./drain.ts";
+export { createNameDropping } from "./drop-names.ts";
 export { createFileSystem } from "./file-system.ts";
 export { createTreePrefetch } from "./prefetch-tree.ts";
 export { listQueue, pausedKinds } from "./queue-list.ts";

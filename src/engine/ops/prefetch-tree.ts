@@ -19,8 +19,8 @@ import { listAhead, mayList } from "./prefetch-folders.ts";
 
 /** How many folders are listed at a time. */
 const AT_ONCE = 3;
-/** After this many folders, names are counted and visits are looked at again: a count reads an index. */
-const COUNT_EVERY = 50;
+/** After this many folders of a stream, visits are looked at again. */
+const LOOK_EVERY = 50;
 /** After this many refusals in a row, the gateway counts as one without streams. */
 const REFUSALS_MAX = 2;
 /** After this time a stream rests for as long as it took. */
@@ -51,7 +51,6 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
   const preferred: InodeId[] = [];
   /** The lists that are under way. */
   const lists = new Map<InodeId, Promise<void>>();
-  let tries = 0;
   let isAtLimit = false;
   /** How many streams in a row the gateway refused. A single refusal may be for a folder that is gone there. */
   let refusals = 0;
@@ -69,15 +68,17 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
 
   function isAllowed(): boolean {
     if (stopped.signal.aborted || !mayList(context)) return false;
-    if (tries++ % COUNT_EVERY === 0) hasRoom();
-    return !isAtLimit;
+    return hasRoom();
   }
 
   /** An unknown subfolder of a folder that was visited. */
   function nextPreferred(): InodeId | undefined {
     preferVisited();
     for (let folder = preferred.pop(); folder !== undefined; folder = preferred.pop()) {
-      if (isUnknown(folder)) return folder;
+      if (!isUnknown(folder)) continue;
+      // A program is about to come to it, so it is not dropped before those that were never used.
+      context.folderUse.note(folder);
+      return folder;
     }
     return undefined;
   }
@@ -129,19 +130,21 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
       folders += 1;
       const took = minus(runtime.elapsed(), begun);
       if (took >= STRETCH_MS) await sleep(runtime, took, stopped.signal);
-      else if (folders % COUNT_EVERY !== 0) return true;
+      else if (folders % LOOK_EVERY !== 0) return true;
       for (let next = nextPreferred(); next !== undefined; next = nextPreferred()) await list(next);
       begun = runtime.elapsed();
       return isAllowed();
     };
-    try {
-      const isStreamed = await context.folders.prefetchTree(top, hasRoom, mayGoOn);
-      refusals = isStreamed ? 0 : refusals + 1;
-      if (!isStreamed) await list(folder);
-    } catch (error) {
-      context.log.debug({ err: error, folder: top }, "the stream of a tree ended early");
+    const listing = await context.folders.prefetchTree(top, hasRoom, mayGoOn);
+    refusals = listing.end === "refused" ? refusals + 1 : 0;
+    if (listing.end === "refused") await list(folder);
+    else if (listing.end === "broken") {
+      const { at, error } = listing;
+      context.log.debug({ err: error, folder: at }, "the stream of a tree ended early");
       await sleep(runtime, FAILED_MS, stopped.signal);
-      upTo = 0;
+      // The next stream may break at the same place again. So each time one more folder becomes known.
+      const next = [at, folder].find((one) => metadata.inodes.get(one)?.listed === null);
+      if (next !== undefined && isAllowed()) await list(next);
     }
     lists.delete(top);
   }

@@ -36,6 +36,7 @@ export async function readdir(
   const known = metadata.inodes.get(handle.inode);
   if (known === undefined) return [];
   context.folders.visit(known.id);
+  context.folderUse.note(known.id);
   if (cookie === 0 || known.listed === null) await prefetchFolders(context, known.id, caller.signal);
 
   // A listing from the start shows the folder as it is now. A program may also begin with a cookie of another handle.

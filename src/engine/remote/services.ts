@@ -8,7 +8,7 @@ import { createHearing } from "./hear-journal.ts";
 import type { JournalStream } from "./journal-stream.ts";
 import { completeFolder, prefetchListing } from "./listing.ts";
 import { pollFolders, visitFolder } from "./poll.ts";
-import { prefetchTree } from "./tree-listing.ts";
+import { prefetchTree, type TreeListing } from "./tree-listing.ts";
 
 /** Lists of folders. */
 export interface Listings {
@@ -20,11 +20,10 @@ export interface Listings {
   /** Lists a folder that no program has asked for; of a large one only the wanted pages. Rejects like `complete`. */
   prefetch(folder: InodeId, wantsMore: () => boolean): Promise<void>;
   /**
-   * Lists a folder and the unknown folders below it, from one stream. Asks `mayGoOn` between two folders. Resolves to
-   * false if the gateway has no such stream. Rejects with the error that ended the stream early; folders that were
-   * listed by then stay known.
+   * Lists a folder and the unknown folders below it, from one stream. Asks `mayGoOn` between two folders. refused: the
+   * gateway has no such stream. broken: folders that were listed by then stay known.
    */
-  prefetchTree(folder: InodeId, wantsMore: () => boolean, mayGoOn: () => Promise<boolean>): Promise<boolean>;
+  prefetchTree(folder: InodeId, wantsMore: () => boolean, mayGoOn: () => Promise<boolean>): Promise<TreeListing>;
   /** A program looked into the folder. */
   visit(folder: InodeId): void;
 }

@@ -18,6 +18,11 @@ import { endOf, type ListSource, prefetchListing } from "./listing.ts";
 const ENTRIES_MAX = 500;
 const JOURNAL_PAGE = 1000;
 
+/** `broken`: the stream ended early in, or right after, the folder `at`, or right before `at` if it is the first one. */
+export type TreeListing =
+  | { readonly end: "whole" | "refused" }
+  | { readonly end: "broken"; readonly at: InodeId; readonly error: unknown };
+
 type Needs = Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync;
 
 /** See Listings.prefetchTree (services.ts). */
@@ -26,10 +31,10 @@ export async function prefetchTree(
   folder: InodeId,
   wantsMore: () => boolean,
   mayGoOn: () => Promise<boolean>,
-): Promise<boolean> {
+): Promise<TreeListing> {
   const { metadata, client, fileState, network, nodeRows, treeListings, listings } = context;
   const nodeId = nodeRows.ofFolder(folder)?.nodeId;
-  if (nodeId == null) return true;
+  if (nodeId == null) return { end: "whole" };
   treeListings.count += 1;
   const { epoch } = treeListings;
   const isOld = () => treeListings.epoch !== epoch;
@@ -37,11 +42,12 @@ export async function prefetchTree(
   const signal = AbortSignal.any([fileState.stopped.signal, over.signal]);
   const parts = readParts(client.streamNodes({ parentId: nodeId, signal }), isOld);
   const journal = journalSince(context, isOld);
+  let at = folder;
   try {
     try {
       await parts.advance();
     } catch (error) {
-      if (hasNoNodeStream(error)) return false;
+      if (hasNoNodeStream(error)) return { end: "refused" };
       network.failed(error);
       throw error;
     }
@@ -49,6 +55,7 @@ export async function prefetchTree(
     for (let part = parts.current(); part !== undefined && !signal.aborted && !isOld(); part = parts.current()) {
       const { folder: id } = part;
       const inode = nodeRows.folderOfNode(id);
+      at = inode ?? at;
       const isUnknown = inode !== undefined && metadata.inodes.get(inode)?.listed === null;
       if (isUnknown && !listings.isRunning(inode)) {
         // A failure ends the whole stream: the list that failed may still be reading these parts, so none may be
@@ -58,7 +65,9 @@ export async function prefetchTree(
       while (parts.current()?.folder === id) await parts.advance();
       if (journal.isLong() || !(await mayGoOn())) break;
     }
-    return true;
+    return { end: "whole" };
+  } catch (error) {
+    return { end: "broken", at, error };
   } finally {
     over.abort();
     treeListings.count -= 1;

@@ -47,7 +47,15 @@ import {
   type Disk,
   type DiskLimits,
 } from "../host/index.ts";
-import { createFileSystem, createTreePrefetch, drain, listQueue, pausedKinds, retryNow } from "../ops/index.ts";
+import {
+  createFileSystem,
+  createNameDropping,
+  createTreePrefetch,
+  drain,
+  listQueue,
+  pausedKinds,
+  retryNow,
+} from "../ops/index.ts";
 import {
   createFollower,
   createIncoming,
@@ -265,6 +273,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     context.kernel.expireAll();
   });
   const treePrefetch = createTreePrefetch(context);
+  const nameDropping = createNameDropping(context);
   if (options.stateDisk !== undefined) context.space.start();
   // A mount of the past needs no loops: nothing changes there, and nothing is sent.
   if (view.at === undefined) {
@@ -280,7 +289,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     context.orphans.startProbe();
     context.background("reading the names of the workspace", async () => {
       await options.inUse;
-      await treePrefetch.run();
+      await Promise.all([treePrefetch.run(), nameDropping.run()]);
     });
   }
   const ofNow = withReplays(context, createFileSystem(context), replays);
@@ -364,12 +373,14 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       await writeBack.stop();
       if (!isAwaited) await quiet();
       context.orphans.stopProbe();
+      nameDropping.stop();
       context.orphans.dropForgotten();
       await dirtyLog.flush();
     },
     async stop() {
       context.orphans.stopProbe();
       treePrefetch.stop();
+      nameDropping.stop();
       context.space.stop();
       quota.stop();
       fresh.stop();

@@ -66,6 +66,7 @@ function advanceOne(
     const step = plan(viewOf(context, row));
     switch (step.do) {
       case "nothing":
+        takeNameBack(context, row);
         if (row.dirtySince !== null || row.due !== null) {
           agreeOnContent(context, row);
           metadata.nodes.update(id, { dirtySince: null, due: null, parked: null });
@@ -107,6 +108,17 @@ function advanceOne(
     }
   }
   throw new Error(`the plan for node row ${id} does not settle`);
+}
+
+/**
+ * The node was about to leave its name for another one, and came back to it. Its entry does so too, when the name is
+ * free: until then two nodes seem to have one name, and what leaves the place wakes this row (leftPlace).
+ */
+function takeNameBack(context: Rows & Uploads & Host, { entry: id, base }: NodeRow): void {
+  const { entries } = context.metadata;
+  const entry = id === null ? undefined : entries.get(id);
+  if (entry === undefined || base === null || !/^\/\d+$/.test(entry.name)) return;
+  if (entries.find(entry.parent, base.name) === undefined) moveBack(context, entry);
 }
 
 const isAtCostOfContent = (step: Step) => step.do === "removeLocal" || (step.do === "adopt" && step.isContentAdopted);
@@ -211,6 +223,10 @@ export function leftPlace(context: Rows & Uploads & Tree, row: NodeRow): void {
   const entry = folder === undefined ? undefined : metadata.entries.find(folder, row.base.name);
   const waiting = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
   if (waiting !== undefined && waiting.id !== row.id) context.queue.enqueue(waiting);
+  // A node that came back to the place, under a temporary name.
+  for (const other of metadata.nodes.atPlace(row.base.parent, row.base.name)) {
+    if (other.id !== row.id && other.id !== waiting?.id && other.entry !== null) context.queue.enqueue(other);
+  }
 }
 
 function undelete(

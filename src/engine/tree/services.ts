@@ -96,7 +96,7 @@ export interface Stats {
 export interface Requirements {
   /** The inode of the kernel node id; else ESTALE. */
   inode(lineage: KernelNodeId): Inode;
-  /** The folder of the kernel node id; else ESTALE or ENOTDIR. */
+  /** The folder of the kernel node id, which counts as used; else ESTALE or ENOTDIR. */
   folder(lineage: KernelNodeId): Inode;
   /** The folder was not removed; else ENOENT. */
   named(folder: Inode): void;

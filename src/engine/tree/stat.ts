@@ -135,10 +135,14 @@ export function inodeOf(context: Pick<Rows, "metadata">, lineage: KernelNodeId):
   return inode;
 }
 
-/** The folder of a kernel node id. Throws FsError ESTALE if it is not known, ENOTDIR if it is no folder. */
-export function folderOf(context: Pick<Rows, "metadata">, lineage: KernelNodeId): Inode {
+/**
+ * The folder of a kernel node id, whose names a program uses. Throws FsError ESTALE if it is not known, ENOTDIR if it
+ * is no folder.
+ */
+export function folderOf(context: Pick<Rows, "metadata" | "folderUse">, lineage: KernelNodeId): Inode {
   const inode = inodeOf(context, lineage);
   if (inode.kind !== "folder") throw new FsError("ENOTDIR", `inode ${inode.id} is no folder`);
+  context.folderUse.note(inode.id);
   return inode;
 }
 

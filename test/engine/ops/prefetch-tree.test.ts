@@ -1,137 +1,10 @@
 /** The names of the whole workspace are read in the background, so that every folder can be listed offline. */
-import { afterEach, expect, test } from "vitest";
-import type { Client, NodesPart } from "../../../src/client/client.ts";
+import { expect, test } from "vitest";
 import { RemoteError } from "../../../src/client/errors.ts";
-import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
-import { createTreePrefetch } from "../../../src/engine/ops/index.ts";
-import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
+import type { Node } from "../../../src/contract/resources.ts";
+import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { born } from "../../../src/metadata/nodes.ts";
-import { nodeOf } from "../../support/rows-world.ts";
-import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
-
-const folderOf = (id: string, parentId: string | null) =>
-  nodeOf(id, { kind: "folder", head: null, contentHash: null, size: 0, parentId, name: id });
-const filesIn = (parentId: string, count: number) =>
-  Array.from({ length: count }, (_, at) => nodeOf(`${parentId}/${at}`, { name: `f${at}`, parentId }));
-
-/** Two folders with three each, each of those with four files: 2 + 6 + 24 names. */
-function smallTree(): Map<string, readonly Node[]> {
-  const tree = new Map<string, readonly Node[]>();
-  const below = (parent: string, names: readonly string[]) => {
-    tree.set(
-      parent,
-      names.map((name) => folderOf(name, parent)),
-    );
-    return names;
-  };
-  for (const name of below("root", ["a", "b"])) {
-    for (const inner of below(name, [`${name}1`, `${name}2`, `${name}3`])) tree.set(inner, filesIn(inner, 4));
-  }
-  return tree;
-}
-const NAMES = 32;
-
-const stops: (() => void)[] = [];
-afterEach(() => {
-  for (const stop of stops.splice(0)) stop();
-});
-
-interface Streams {
-  /** Parts of a folder have so many nodes. */
-  readonly size?: number;
-  /** Called before each part; may throw. */
-  readonly onPart?: (folder: string) => void;
-}
-
-/** `streams`: absent where the gateway has none. */
-async function begin(namesAhead: number, tree = smallTree(), streams?: Streams) {
-  const world = await createBytesWorld({ namesAhead });
-  const { metadata } = world.context;
-  const [root] = metadata.entries.ofInode(ROOT_INODE);
-  metadata.nodes.create(born(root?.id ?? null, folderOf("root", null)));
-  const asked: string[] = [];
-  const failing = new Set<string>();
-  let under = 0;
-  let most = 0;
-  const listFolder: Client["listFolder"] = async (id, options) => {
-    asked.push(id);
-    most = Math.max(most, ++under);
-    await new Promise<void>((resolve) => world.clock.setTimer(20, resolve));
-    under -= 1;
-    if (failing.delete(id)) throw new RemoteError("server", "no time");
-    const all = tree.get(id) ?? [];
-    const from = Number(options?.after ?? 0);
-    const next = from + 1000 < all.length ? String(from + 1000) : null;
-    const items = all.slice(from, from + 1000);
-    return { items, totalCount: all.length, pageNo: 1, pageSize: 1000, asOf: 5, next };
-  };
-  let journalReads = 0;
-  const journal: JournalEntry[] = [];
-  const readJournal: Client["readJournal"] = async (_, position) => {
-    journalReads += 1;
-    const items = journal.filter((entry) => entry.position > position);
-    return {
-      items,
-      totalCount: items.length,
-      pageNo: 1,
-      pageSize: 500,
-      asOf: Math.max(5, ...items.map((e) => e.position)),
-    };
-  };
-  async function* partsBelow(folder: string): AsyncGenerator<NodesPart, void, undefined> {
-    const all = tree.get(folder) ?? [];
-    const size = streams?.size ?? 500;
-    for (let from = 0; from === 0 || from < all.length; from += size) {
-      streams?.onPart?.(folder);
-      await new Promise<void>((resolve) => world.clock.setTimer(1, resolve));
-      yield { folder, asOf: 5, after: `${folder} ${from}`, items: all.slice(from, from + size) };
-    }
-    for (const { id, kind } of all) if (kind === "folder") yield* partsBelow(id);
-  }
-  const streamed: string[] = [];
-  let ended = 0;
-  let refused = 0;
-  const streamNodes: Client["streamNodes"] = async function* ({ parentId = "" } = {}) {
-    if (streams === undefined) refused += 1;
-    if (streams === undefined) throw new RemoteError("notFound", "nothing is there", { status: 404 });
-    streamed.push(parentId);
-    try {
-      yield* partsBelow(parentId);
-    } finally {
-      ended += 1;
-    }
-  };
-  const client = { ...world.context.client, listFolder, readJournal, streamNodes };
-  const context: Parts = withParts(world.context, { client });
-  const prefetch = createTreePrefetch(context);
-  let hasEnded = false;
-  const inodeOf = (parent: InodeId, name: string) => metadata.entries.find(parent, name)?.inode ?? inodeId(0);
-  stops.push(() => {
-    prefetch.stop();
-    context.cacheFiles.stop();
-  });
-  return {
-    context,
-    prefetch,
-    asked,
-    failing,
-    streamed,
-    ended: () => ended,
-    refused: () => refused,
-    journal,
-    journalReads: () => journalReads,
-    start: () => void prefetch.run().then(() => (hasEnded = true)),
-    hasEnded: () => hasEnded,
-    most: () => most,
-    inodeOf,
-    /** So much time passes. */
-    async pass(milliseconds: number) {
-      for (let passed = 0; passed < milliseconds; passed += 10) await world.clock.advance(10);
-    },
-    known: () => prefetch.rest(),
-  };
-}
+import { begin, entryOf, expectWhole, filesIn, folderOf, NAMES, smallTree } from "./tree-world.ts";
 
 test("each folder is listed once, a few at a time, until all are known", async () => {
   const it = await begin(1000);
@@ -222,24 +95,6 @@ test("a program that looks into a folder joins the list that is under way", asyn
   expect(it.asked.filter((id) => id === "root")).toHaveLength(1);
 });
 
-const entryOf = (change: Partial<JournalEntry>): JournalEntry => ({
-  ...{ position: 6, time: "2026-01-01T00:00:00.000Z", kind: "deleted", nodeId: "a1/0", parentId: "a1", name: "f0" },
-  ...{ path: "/a/a1/f0", revision: 9, version: null, key: null, by: null },
-  ...change,
-});
-
-/** Every known folder has all of its names. */
-function expectWhole({ context }: Awaited<ReturnType<typeof begin>>, tree: ReadonlyMap<string, readonly Node[]>) {
-  const { metadata, nodeRows } = context;
-  for (const [id, nodes] of tree) {
-    const folder = nodeRows.folderOfNode(id);
-    if (folder === undefined || metadata.inodes.get(folder)?.listed == null) continue;
-    // The root is an entry of itself.
-    const names = metadata.entries.list(folder, 0, 10_000).flatMap(({ name }) => (name === "" ? [] : [name]));
-    expect([id, names.sort()]).toEqual([id, nodes.map(({ name }) => name).sort()]);
-  }
-}
-
 test("a stream has all of it: one request, whatever the folders", async () => {
   const tree = smallTree();
   tree.set("b3", []);
@@ -276,6 +131,39 @@ test("cut before any part, it goes on with what is missing; no folder is known b
     expect(it.context.treeListings.count).toBe(0);
     it.prefetch.stop();
   }
+});
+
+test("a stream that breaks at the same folder each time: its folders are listed by themselves, and all is known", async () => {
+  for (const broken of ["root", "a", "a1", "a2", "b3"]) {
+    const tree = smallTree();
+    const onPart = (folder: string) => {
+      if (folder === broken) throw new RemoteError("server", "this folder cannot be streamed");
+    };
+    const it = await begin(1000, tree, { onPart });
+    it.start();
+    await it.pass(25_000);
+    expect([broken, it.known()]).toEqual([broken, "all"]);
+    expect(it.asked).toContain(broken);
+    expectWhole(it, tree);
+    it.prefetch.stop();
+  }
+});
+
+test("a folder that can neither be streamed nor listed does not keep the others from being read", async () => {
+  const tree = smallTree();
+  const onPart = (folder: string) => {
+    if (folder === "a1") throw new RemoteError("server", "this folder cannot be streamed");
+    it.failing.add("a1");
+  };
+  const it = await begin(1000, tree, { onPart });
+  it.failing.add("a1");
+  it.start();
+  await it.pass(25_000);
+  const unknown = [...tree.keys()].filter((id) => {
+    const folder = it.context.nodeRows.folderOfNode(id);
+    return folder === undefined || it.context.metadata.inodes.get(folder)?.listed == null;
+  });
+  expect(unknown).toEqual(["a1"]);
 });
 
 test("what the journal told since the snapshot is asked for once, and every folder is as of now", async () => {

@@ -29,6 +29,7 @@ const SIMULATED = new Set([
   "snapshot: copied",
   "gone: file removed",
   "listing: slice kept",
+  "names: dropped",
   "take: not committed",
   "fetch: part written",
   "fetch: whole checked",

@@ -37,6 +37,8 @@ export interface Script {
   readonly isShared?: boolean;
   readonly lag?: { readonly path: number; readonly journal: number; readonly id: number };
   readonly cacheLimit?: number;
+  /** So many names are read in the background, and more are dropped again. */
+  readonly namesAhead?: number;
   /** One way takes up to this. */
   readonly latencyMs?: number;
   /** The kernel writes whole files by itself. */
@@ -88,7 +90,11 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
     seed: script.isPassing === true ? SEED + 1 : SEED,
     mounts: ["alpha"],
     isDown: true,
-    settings: { pollMs: 4_000, ...(script.cacheLimit === undefined ? {} : { cacheLimit: script.cacheLimit }) },
+    settings: {
+      pollMs: 4_000,
+      ...(script.cacheLimit === undefined ? {} : { cacheLimit: script.cacheLimit }),
+      ...(script.namesAhead === undefined ? {} : { namesAhead: script.namesAhead }),
+    },
     sabotage: {
       choose(request: HttpRequest) {
         if (request.method === "GET" || isOver) return undefined;

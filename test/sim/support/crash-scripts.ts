@@ -219,6 +219,32 @@ const SERVED: readonly Script[] = [
     ],
   },
   {
+    name: "names go and come back",
+    isShared: true,
+    namesAhead: 2,
+    before: [
+      { do: "outside", edit: "mkdir", path: "g", to: "" },
+      { do: "outside", edit: "write", path: "g/y", to: "" },
+      { do: "outside", edit: "mkdir", path: "g/h", to: "" },
+      { do: "outside", edit: "write", path: "g/h/x", to: "" },
+    ],
+    steps: [
+      { do: "list", path: "g" },
+      { do: "list", path: "g/h" },
+      { do: "save", path: "g/z", size: 40 },
+      SETTLE,
+      { do: "forget" },
+      { do: "wait", ms: 300_000 },
+      { do: "outside", edit: "write", path: "g/y", to: "" },
+      { do: "outside", edit: "move", path: "g/h/x", to: "g/h/w" },
+      QUIET,
+      { do: "list", path: "g" },
+      { do: "read", path: "g/y" },
+      { do: "list", path: "g/h" },
+      QUIET,
+    ],
+  },
+  {
     name: "fetch and evict",
     cacheLimit: LARGE,
     steps: [

@@ -49,8 +49,18 @@ const DEATH_MS = 2_000;
 /** Between two looks at a mount alone while time goes by. */
 const LOOK_MS = 700;
 
-/** So many names are read in the background: none, some, all of these small trees. */
-const NAMES_AHEAD = [0, 12, 1000];
+/**
+ * So many names are read in the background, and more are dropped again: none are read, few, some, all of these small
+ * trees.
+ */
+const FEW_NAMES = 3;
+const NAMES_AHEAD = [0, FEW_NAMES, 12, 1000];
+/**
+ * Where few names are kept: few bytes are, so that names without bytes are there to be dropped, and a folder may lose
+ * its names soon after its last use. These kernels take in an answer at once.
+ */
+const FEW = { lookupProbeMs: 1_000 };
+const FEW_BYTES = { cacheLimit: 1_000 };
 
 /** What may go wrong for a program when somebody else changes the same names. */
 const ORDINARY = new Set(["ENOENT", "EEXIST", "ENOTDIR", "EISDIR", "ENOTEMPTY", "EINVAL", "ELOOP", "EPERM", "EBUSY"]);
@@ -63,6 +73,7 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
     const names = NAMES.slice(0, options.mounts);
     const polls = options.features === undefined ? POLLS_MS : LESSER_POLLS_MS;
     const pollMs = polls[(options.seed - 1) % polls.length] ?? 1_000;
+    const namesAhead = NAMES_AHEAD[options.seed % NAMES_AHEAD.length] ?? 0;
     const deaths: Deaths = { left: undefined, die: () => {} };
     const faults: string[] = [];
     const oracle: Oracle = createOracle(
@@ -76,10 +87,17 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       sabotage: options.sabotage,
       features: options.features,
       faults: options.faults,
-      settings: { pollMs, namesAhead: NAMES_AHEAD[options.seed % NAMES_AHEAD.length] ?? 0 },
+      settings: {
+        pollMs,
+        namesAhead,
+        ...(namesAhead === FEW_NAMES ? FEW : {}),
+        // What was read of the past is to be there offline.
+        ...(namesAhead === FEW_NAMES && options.hasPast !== true ? FEW_BYTES : {}),
+      },
       apartMs: 331,
       cutsTrees: true,
       onStep(mount, label) {
+        if (label === "names: dropped" && options.tally !== undefined) options.tally.drops += 1;
         if (deaths.left === undefined || deaths.mount !== mount) return;
         deaths.left -= 1;
         if (deaths.left > 0) return;

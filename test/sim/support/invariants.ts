@@ -70,6 +70,11 @@ const RULES: readonly (readonly [rule: string, violations: string])[] = [
      AND (inode.hash IS NULL OR other.base_hash IS NOT inode.hash)`,
   ],
   [
+    "a folder with names in it has a place in the order of use",
+    `SELECT id, used FROM inode WHERE used IS NULL
+     AND EXISTS (SELECT 1 FROM entry WHERE entry.parent = inode.id AND entry.id <> 3)`,
+  ],
+  [
     "an inode without a name waits to be removed",
     `SELECT id, kind FROM inode WHERE id <> 1 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.inode = inode.id)
      AND id NOT IN (SELECT inode FROM nameless)`,

@@ -50,6 +50,8 @@ export interface KernelMemory {
   onGone: () => void;
   /** Whether the kernel has an inode of it; until it is set there is no kernel. */
   has: (lineage: KernelNodeId) => boolean;
+  /** Forgets those of them that nothing uses; until it is set there is no kernel. */
+  letGo: (lineages: readonly KernelNodeId[]) => void;
   /** Notes a name that was found; a name moved is noted by `move`. */
   name(parent: KernelNodeId, name: string, found: Found, isKept: boolean): void;
   absent(parent: KernelNodeId, name: string, answer: NegativeEntry, isKept: boolean): void;
@@ -123,6 +125,11 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
         await new Promise<void>((resolve) => clock.soon(resolve));
         return new Set(lacking);
       },
+      async letGo(lineages) {
+        await new Promise<void>((resolve) => clock.soon(resolve));
+        memory.letGo(lineages);
+        await new Promise<void>((resolve) => clock.soon(resolve));
+      },
       everything(known) {
         clock.soon(() => {
           // Only what the rows name: absent names are told by themselves.
@@ -149,6 +156,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
     dentries,
     onGone: () => {},
     has: () => true,
+    letGo: () => {},
     name(parent, name, { lineage, stat, entryValidMs }, isKept) {
       absents.delete(keyOf(parent, name));
       const { until, isLong } = kept(null, isKept ? entryValidMs : 0);

@@ -59,6 +59,14 @@ export function createKernel(
   const caller = createCaller();
   memory.onGone = forgetUnused;
   memory.has = (lineage) => lineage === ROOT || counts.has(lineage);
+  memory.letGo = (lineages) => {
+    for (const lineage of lineages) {
+      const isParent = [...dentries.values()].some(({ parent }) => parent === lineage);
+      if (isParent || pins.has(lineage)) continue;
+      for (const [key, dentry] of dentries) if (dentry.lineage === lineage) dentries.delete(key);
+    }
+    forgetUnused();
+  };
 
   /** Asks; and tells whether the answer may be kept: nothing was told meanwhile. */
   async function ask<T>(work: () => Promise<T>): Promise<{ answer: T; isKept: boolean }> {

@@ -6,6 +6,8 @@ export interface Tally {
   histories: number;
   readonly steps: Map<Step["do"], number>;
   requests: number;
+  /** How many times names were dropped. */
+  drops: number;
   /** Requests that met each fault, and those refused, by status; or whose token was too old, or without the scope. */
   readonly faults: Map<Fault | Refusal | "offline" | "expired" | "withdrawn", number>;
   /** Deaths of mounts in the middle of what they do, by the place. */
@@ -15,7 +17,15 @@ export interface Tally {
 }
 
 export function createTally(): Tally {
-  return { histories: 0, steps: new Map(), requests: 0, faults: new Map(), deaths: new Map(), past: new Map() };
+  return {
+    histories: 0,
+    steps: new Map(),
+    requests: 0,
+    drops: 0,
+    faults: new Map(),
+    deaths: new Map(),
+    past: new Map(),
+  };
 }
 
 export function count<K>(counts: Map<K, number>, key: K): void {
@@ -23,7 +33,7 @@ export function count<K>(counts: Map<K, number>, key: K): void {
 }
 
 /** The sums, then one line for each kind of thing. */
-export function describeTally({ histories, steps, requests, faults, deaths, past }: Tally): string {
+export function describeTally({ histories, steps, requests, drops, faults, deaths, past }: Tally): string {
   const list = (counts: ReadonlyMap<unknown, number>) =>
     [...counts]
       .sort(([, a], [, b]) => b - a)
@@ -32,7 +42,7 @@ export function describeTally({ histories, steps, requests, faults, deaths, past
   const sum = (counts: ReadonlyMap<unknown, number>) => [...counts.values()].reduce((total, one) => total + one, 0);
   const gateways = (steps.get("gateway crash") ?? 0) + (steps.get("restart gateway") ?? 0);
   return [
-    `${histories} histories, ${sum(steps)} steps, ${requests} requests, ${sum(faults)} faults, ` +
+    `${histories} histories, ${sum(steps)} steps, ${requests} requests, ${sum(faults)} faults, ${drops} drops of names, ` +
       `${(steps.get("crash") ?? 0) + sum(deaths)} crashes of mounts, ${gateways} of gateways`,
     `steps: ${list(steps)}`,
     `faults: ${list(faults)}`,
