@@ -7,12 +7,11 @@ import { minus, plus, type RowTime } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import type { RowClockRuntime } from "../host/index.ts";
-import type { EngineSettings } from "./context.ts";
 import type { Request } from "./request.ts";
 
 /** A use within so many request times after the written one is not written. */
 const STEP = 2;
-/** Longer than a request may take, unless the settings say otherwise. */
+/** Longer than a request may take. */
 const REQUEST_MS = 60_000;
 /** With so many uses to write, they get a commit of their own. */
 const NOTED_MAX = 256;
@@ -25,14 +24,10 @@ export class FolderUse {
   /** So many milliseconds after an answer was given, the kernel has taken it in. */
   readonly requestMs: number;
 
-  constructor(
-    metadata: Metadata<Request>,
-    runtime: Pick<RowClockRuntime, "now">,
-    { lookupProbeMs }: Pick<EngineSettings, "lookupProbeMs">,
-  ) {
+  constructor(metadata: Metadata<Request>, runtime: Pick<RowClockRuntime, "now">, requestMs = REQUEST_MS) {
     this.#metadata = metadata;
     this.#runtime = runtime;
-    this.requestMs = lookupProbeMs ?? REQUEST_MS;
+    this.requestMs = requestMs;
     metadata.beforeCommit(() => this.#write());
   }
 
