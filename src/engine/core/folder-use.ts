@@ -7,7 +7,6 @@ import { minus, plus, type RowTime } from "../../lib/clocks.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import type { RowClockRuntime } from "../host/index.ts";
-import type { EngineSettings } from "./context.ts";
 import type { Request } from "./request.ts";
 
 /** A use within so many request times after the written one is not written. */
@@ -25,14 +24,10 @@ export class FolderUse {
   /** So many milliseconds after an answer was given, the kernel has taken it in. */
   readonly requestMs: number;
 
-  constructor(
-    metadata: Metadata<Request>,
-    runtime: Pick<RowClockRuntime, "now">,
-    { lookupProbeMs }: Pick<EngineSettings, "lookupProbeMs">,
-  ) {
+  constructor(metadata: Metadata<Request>, runtime: Pick<RowClockRuntime, "now">, requestMs = REQUEST_MS) {
     this.#metadata = metadata;
     this.#runtime = runtime;
-    this.requestMs = lookupProbeMs ?? REQUEST_MS;
+    this.requestMs = requestMs;
     metadata.beforeCommit(() => this.#write());
   }
 

@@ -50,7 +50,7 @@ export function createMemory(
   const sending: Uploads["sending"] = new Map();
   return {
     groupCommit: createGroupCommit(runtime, metadata, sending),
-    folderUse: new FolderUse(metadata, runtime, settings),
+    folderUse: new FolderUse(metadata, runtime, settings.lookupProbeMs),
     groupSync: createGroupSync(),
     snapshotBytes: new Map(),
     lastSnapshots: new Map(),
