@@ -131,7 +131,11 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
       const took = minus(runtime.elapsed(), begun);
       if (took >= STRETCH_MS) await sleep(runtime, took, stopped.signal);
       else if (folders % LOOK_EVERY !== 0) return true;
-      for (let next = nextPreferred(); next !== undefined; next = nextPreferred()) await list(next);
+      while (isAllowed()) {
+        const next = nextPreferred();
+        if (next === undefined) break;
+        await list(next);
+      }
       begun = runtime.elapsed();
       return isAllowed();
     };

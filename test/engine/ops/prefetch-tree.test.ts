@@ -253,6 +253,24 @@ test("what programs looked into last comes between two parts of a stream", async
   expect([it.known(), it.streamed, it.asked.length]).toEqual(["all", ["root"], 2]);
 });
 
+test("what programs look into all the time does not lead a stream over the number of names", async () => {
+  const tree = new Map<string, readonly Node[]>();
+  const many = Array.from({ length: 300 }, (_, at) => `d${String(at).padStart(3, "0")}`);
+  tree.set(
+    "root",
+    many.map((name) => folderOf(name, "root")),
+  );
+  for (const name of many) tree.set(name, filesIn(name, 20));
+  const it = await begin(2000, tree, {});
+  it.start();
+  for (let time = 0; time < 10_000; time += 10) {
+    it.context.folders.visit(ROOT_INODE);
+    await it.pass(10);
+  }
+  expect(it.asked.length).toBeGreaterThan(0);
+  expect(it.context.metadata.entries.count()).toBeLessThan(2100);
+});
+
 test("a stream ends at the number of names, in the middle of a large folder too", async () => {
   const tree = smallTree();
   tree.set("a", filesIn("a", 5000));
