@@ -120,6 +120,7 @@ describe("a gateway that dies", () => {
         log()
           .split("\n")
           .filter((line) => line.includes("signing key")).length >= 5,
+      120_000,
     );
     const { stdout } = check(await place.wsfs(["status", "d"]));
     expect(stdout).toMatch(/^gateway .*\(offline for /m);
