@@ -148,7 +148,7 @@ export function createEntries(
 
   /** A folder with a name in it has a place in the order of use. */
   function holdsName(folder: InodeId): void {
-    if (inodes.get(folder)?.used === null) inodes.update(folder, { used: 0 });
+    if (inodes.get(folder)?.used === null) inodes.update(folder, { used: "never" });
   }
 
   /** Tells the remembered answers of a new entry. Its id is above all others, so it is the last name of its inode. */

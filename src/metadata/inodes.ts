@@ -51,10 +51,10 @@ export interface Inode {
   /** Of a folder: the number of folders that are shown in it. */
   readonly folders: number;
   /**
-   * Of a folder: when a program last used its names, in row time and coarsely; 0: never. Null: no name in it is known,
-   * except that a program may have looked into it in vain.
+   * Of a folder: when a program last used its names, in row time and coarsely. Null: no name in it is known, except that
+   * a program may have looked into it in vain.
    */
-  readonly used: RowTime | 0 | null;
+  readonly used: RowTime | "never" | null;
   /** "never" for content that is not dirty. */
   readonly synced: Synced;
   /** 1: a program has called fsync on it. */
@@ -63,7 +63,7 @@ export interface Inode {
 
 /** A place in the order of use. */
 export interface UsePlace {
-  readonly used: RowTime | 0;
+  readonly used: RowTime | "never";
   readonly id: InodeId;
 }
 
@@ -81,7 +81,8 @@ export type NewInode = Omit<
 > &
   Partial<Pick<Inode, "changes" | "listed">>;
 
-interface Row extends Omit<Inode, "attributes" | "saves" | "synced"> {
+interface Row extends Omit<Inode, "attributes" | "saves" | "used" | "synced"> {
+  readonly used: RowTime | typeof NEVER_USED | null;
   readonly synced: number | null;
   readonly attributes: string;
   readonly saves: string | null;
@@ -119,6 +120,9 @@ function savesAfter({ saves, hash }: Inode, next: string | null): readonly strin
   return savesOfContent(next, before ?? []);
 }
 
+/** The value of the column `used` that sorts before all times. */
+const NEVER_USED = 0;
+
 /** Values of the column `synced`. */
 const SYNCED = { durable: 1, formerly: 0, never: null, quarantined: -1 } as const;
 
@@ -131,7 +135,8 @@ function decodeSynced(column: number | null): Synced {
 function decode(row: Row): Inode {
   const attributes = JSON.parse(row.attributes) as Attributes;
   const saves = row.saves === null ? null : (JSON.parse(row.saves) as string[]);
-  return { ...row, attributes, saves, synced: decodeSynced(row.synced) };
+  const used = row.used === NEVER_USED ? "never" : row.used;
+  return { ...row, attributes, saves, used, synced: decodeSynced(row.synced) };
 }
 
 /** `isNew` is called for each inode that is made with a new kernel node id. */
@@ -235,11 +240,12 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     else if (values.saves === undefined && next.hash !== current.hash) next.saves = savesAfter(current, next.hash);
     const saves = next.saves === current.saves ? {} : { saves: next.saves && JSON.stringify(next.saves) };
     const synced = next.synced === current.synced ? {} : { synced: SYNCED[next.synced] };
+    const used = next.used === current.used ? {} : { used: next.used === "never" ? NEVER_USED : next.used };
     if (next.attributes === current.attributes) {
-      change(id, { ...differences(current, next), ...saves, ...synced });
+      change(id, { ...differences(current, next), ...saves, ...used, ...synced });
     } else {
       const attributes = JSON.stringify(next.attributes);
-      change(id, { ...differences(current, next), ...saves, ...synced, attributes });
+      change(id, { ...differences(current, next), ...saves, ...used, ...synced, attributes });
       next.attributes = JSON.parse(attributes) as Attributes;
     }
     get.tell(id, next);
@@ -369,8 +375,9 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
      * that a folder comes before the folder that it is in. Undefined: none is left that was not used after `until`.
      */
     leastUsedAfter(after: UsePlace | undefined, until: RowTime): Inode | undefined {
-      const same = after === undefined ? undefined : asLongUnused.get({ ...after });
-      const next = same ?? usedLater.get({ used: after?.used ?? -1, until });
+      const used = after?.used === "never" ? NEVER_USED : after?.used;
+      const same = after === undefined ? undefined : asLongUnused.get({ used, id: after.id });
+      const next = same ?? usedLater.get({ used: used ?? NEVER_USED - 1, until });
       return next === undefined ? undefined : get(next.id);
     },
     ofGroup: (group: string): Inode[] => decodeAll(byGroup.all(group)),

@@ -35,7 +35,7 @@ function inOrder({ inodes }: World, until: number): number[] {
     const next = inodes.leastUsedAfter(at, rowTime(until));
     if (next === undefined) return found;
     found.push(Number(next.id));
-    at = { used: next.used ?? 0, id: next.id };
+    at = { used: next.used ?? "never", id: next.id };
   }
 }
 
@@ -51,7 +51,7 @@ test("a folder has a place in the order once there is a name in it, moved there 
   expect(inOrder(world, 9)).toEqual([2, 1]);
   inodes.update(a, { used: null });
   entries.move(moved.id, a, "b");
-  expect(inodes.get(a)?.used).toBe(0);
+  expect(inodes.get(a)?.used).toBe("never");
 });
 
 test("the least recently used come first, of equals the newest; none that was used later", () => {
@@ -67,9 +67,9 @@ test("row time that begins anew leaves no use in time to come", () => {
   const { metadata, inodes, folder } = begin();
   const [late, never, none] = [folder(), folder(), folder()];
   inodes.update(late, { used: rowTime(900) });
-  inodes.update(never, { used: 0 });
+  inodes.update(never, { used: "never" });
   metadata.times.notAfter(rowTime(100));
-  expect([late, never, none].map((id) => inodes.get(id)?.used)).toEqual([100, 0, null]);
+  expect([late, never, none].map((id) => inodes.get(id)?.used)).toEqual([100, "never", null]);
 });
 
 test("the number of names is counted once, and kept through changes and what undoes them", () => {
@@ -130,7 +130,7 @@ test("rows of the schema before: folders with names in them count as never used"
   before.close();
   const database = openDatabase(path);
   const { inodes } = createMetadata(database, (value) => value);
-  expect([1, 2, 3, 4].map((id) => inodes.get(inodeId(id))?.used)).toEqual([0, null, 0, null]);
+  expect([1, 2, 3, 4].map((id) => inodes.get(inodeId(id))?.used)).toEqual(["never", null, "never", null]);
   expect(inOrder({ inodes }, 9)).toEqual([3, 1]);
   database.close();
 });

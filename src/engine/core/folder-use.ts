@@ -35,7 +35,7 @@ export class FolderUse {
   note(folder: InodeId): void {
     const used = this.#metadata.inodes.get(folder)?.used;
     const now = this.#runtime.now();
-    if (used === undefined || (used !== null && used !== 0 && minus(now, used) < STEP * this.requestMs)) return;
+    if (used === undefined || (used !== null && used !== "never" && minus(now, used) < STEP * this.requestMs)) return;
     if (this.#noted.size >= NOTED_MAX && !this.#noted.has(folder)) this.#writeNow();
     if (this.#noted.size < NOTED_MAX || this.#noted.has(folder)) this.#noted.set(folder, now);
   }

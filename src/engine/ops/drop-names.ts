@@ -65,7 +65,7 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
     for (let at: UsePlace | undefined; mayDrop(); ) {
       const folder = metadata.inodes.leastUsedAfter(at, until);
       if (folder === undefined) break;
-      at = { used: folder.used ?? 0, id: folder.id };
+      at = { used: folder.used ?? "never", id: folder.id };
       if (isUnused(context, folder.id)) dropped += await dropIn(folder);
     }
     return dropped;
@@ -168,7 +168,7 @@ function isUnused(context: Rows & LocalFiles & Kernel & Remote & Tree, id: Inode
   const folder = metadata.inodes.get(id);
   const row = context.nodeRows.ofFolder(id);
   if (folder?.used == null || id === ROOT_INODE || row === undefined || !isAgreed(context, row)) return false;
-  if (folderUse.isNoted(id) || (folder.used !== 0 && folder.used > folderUse.longAgo())) return false;
+  if (folderUse.isNoted(id) || (folder.used !== "never" && folder.used > folderUse.longAgo())) return false;
   if (listings.isRunning(id) || metadata.relists.has(id)) return false;
   for (const handle of handles.values()) if (handle.kind === "folder" && handle.inode === id) return false;
   return true;
