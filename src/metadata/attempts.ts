@@ -389,7 +389,7 @@ export function createTombstones(database: Connection) {
     database,
     "SELECT node_id AS nodeId, revision, position FROM tombstone WHERE node_id = ?",
   );
-  // Of two deletions of a node the later one counts. A known position of a deletion is kept.
+  // The later of two deletions of a node counts. A known position of a deletion is kept.
   const insert = prepare(
     database,
     `INSERT INTO tombstone (node_id, revision, position) VALUES (@nodeId, @revision, @position)

@@ -42,16 +42,16 @@ export interface Inode {
   /** Shared by the names of a hard linked inode. */
   readonly linkGroup: string | null;
   /**
-   * Of a hard linked file: the saves that led to its content (contract/saves.ts). While the content has no snapshot:
-   * those that led to the content it grew from. Null: only the save of that content itself.
+   * The saves that led to the content of a hard linked file (contract/saves.ts). While the content has no snapshot: those
+   * that led to the content it grew from. Null: only the save of that content itself.
    */
   readonly saves: readonly string[] | null;
   /** Of a folder: completely known as of this journal position. Null: not completely known. */
   readonly listed: number | null;
-  /** Of a folder: the number of folders that are shown in it. */
+  /** The number of folders that are shown in a folder. */
   readonly folders: number;
   /**
-   * Of a folder: when a program last used its names, in row time and coarsely. Null: no name in it is known, except that
+   * The row time, coarsely, at which a program last used the names of a folder. Null: no name in it is known, except that
    * a program may have looked into it in vain.
    */
   readonly used: RowTime | "never" | null;

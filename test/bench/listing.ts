@@ -104,7 +104,7 @@ interface TreeFigures {
   /** The rates of all rounds. */
   readonly nodesPerSecond: readonly number[];
   readonly nodesPerCpuSecond: readonly number[];
-  /** Of each round, the longest time, in milliseconds, that another request would have waited for its turn. */
+  /** The longest time, in milliseconds, that another request would have waited for its turn, round by round. */
   readonly longestWaits: readonly number[];
 }
 

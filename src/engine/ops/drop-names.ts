@@ -35,8 +35,10 @@ const SLACK = 1 / 32;
 /** The pause until the next look at the number of names, in request times. It doubles while nothing can be dropped. */
 const REST = 0.5;
 const REST_MAX = 16;
-/** The pause before a batch while programs keep the thread busy. */
+/** The pause after a batch while programs keep the thread busy. */
 const MAKE_WAY_MS = 250;
+/** Folders looked at in one turn of the event loop: most of them may have to stay. */
+const LOOKED_AT = 64;
 
 export interface NameDropping {
   /** Resolves after `stop`. */
@@ -62,7 +64,9 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
   async function pass(): Promise<number> {
     const until = folderUse.longAgo();
     let dropped = 0;
+    let looked = 0;
     for (let at: UsePlace | undefined; mayDrop(); ) {
+      if (++looked % LOOKED_AT === 0) await sleep(runtime, 1, stopped.signal);
       const folder = metadata.inodes.leastUsedAfter(at, until);
       if (folder === undefined) break;
       at = { used: folder.used ?? "never", id: folder.id };
@@ -75,7 +79,6 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
     let dropped = 0;
     if (!(await isForgotten(folder))) return dropped;
     for (let after: number | undefined = FIRST_COOKIE; after !== undefined && mayDrop(); ) {
-      if (context.foregroundThrottle.isBusy()) await sleep(runtime, MAKE_WAY_MS, stopped.signal);
       const wanted = Math.min(BATCH, excess());
       const names = metadata.entries.list(folder.id, after, wanted);
       const lineages = lineagesOf(names.filter((entry) => isAsTold(context, entry)));
@@ -87,7 +90,8 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
       if (gone > 0) runtime.step("names: dropped");
       dropped += gone;
       after = names.length < wanted ? undefined : names.at(-1)?.id;
-      await sleep(runtime, minus(runtime.elapsed(), begun), stopped.signal);
+      const pause = context.foregroundThrottle.isBusy() ? MAKE_WAY_MS : minus(runtime.elapsed(), begun);
+      await sleep(runtime, pause, stopped.signal);
     }
     return dropped;
   }
@@ -209,7 +213,7 @@ function isAsTold(context: Rows & LocalFiles & Remote & Tree, entry: Entry): boo
   }
   if (content !== "clean" || cacheFiles.has(lineage) || (metadata.cacheFiles.get(lineage)?.bytes ?? 0) > 0)
     return false;
-  // What grew from a version of it may have to be compared with it.
+  // Content that grew from a version of the node may have to be compared with the node.
   const isOnlyOrigin = metadata.inodes.withOrigin(row.nodeId).every((other) => other.id === number);
   return isOnlyOrigin && metadata.snapshots.newestOf(number) === undefined;
 }

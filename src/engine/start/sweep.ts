@@ -3,7 +3,7 @@
  * kernel knew, snapshots without their file, files without rows, and rows without files. The sweep runs while the mount
  * is already used, a little at a time. Nothing is sent before its end, because a snapshot may turn out to have no file.
  *
- * It notes the newest numbers at the start, and looks at each row and file again in the turn in which it acts on them.
+ * The sweep notes the newest numbers at the start, and looks at each row and file again in the turn in which it acts on them.
  * So changes by programs, the kernel and the gateway meanwhile come first. If a cache file is to be made and an unknown
  * file of that number is still in the way, that one is moved to quarantine (files/backing-file.ts). The sweep may be
  * interrupted anywhere: the next start sweeps anew.

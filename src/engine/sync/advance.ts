@@ -117,7 +117,7 @@ function advanceOne(
 function takeNameBack(context: Rows & Uploads & Host, { entry: id, base }: NodeRow): void {
   const { entries } = context.metadata;
   const entry = id === null ? undefined : entries.get(id);
-  if (entry === undefined || base === null || !/^\/\d+$/.test(entry.name)) return;
+  if (entry === undefined || base === null || entry.name !== `/${entry.id}`) return;
   if (entries.find(entry.parent, base.name) === undefined) moveBack(context, entry);
 }
 

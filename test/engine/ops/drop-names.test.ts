@@ -10,7 +10,7 @@ import type { Inode } from "../../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born, type NodeRow } from "../../../src/metadata/nodes.ts";
 import { CALLER } from "../start/bytes-world.ts";
-import { begin, entryOf, expectWhole, filesIn, NAMES, smallTree, type TreeWorld } from "./tree-world.ts";
+import { begin, entryOf, expectWhole, filesIn, folderOf, NAMES, smallTree, type TreeWorld } from "./tree-world.ts";
 
 /** After so long nothing that was used before counts as used a moment ago, and the names were looked at. */
 const LONG_MS = 8 * 60_000;
@@ -23,7 +23,7 @@ function createKernel() {
   return {
     has,
     letGo,
-    /** What happens between a question and the answer. */
+    /** `next` runs between a question and its answer. */
     onAsked(next: typeof onAsked) {
       onAsked = next;
     },
@@ -317,7 +317,7 @@ const MEANWHILE: Readonly<Record<string, (it: Known) => void>> = {
 
 for (const [what, happen] of Object.entries(MEANWHILE)) {
   test(`while the kernel is asked, ${what}: nothing goes`, async () => {
-    // It is asked for the folder first, and then for the names too.
+    // The first question is about the folder, the second about its names too.
     for (const ask of [1, 2]) await expectStay(ask, happen);
   });
 }
@@ -415,6 +415,27 @@ test("the kernel is asked to forget the names of a folder, and then the folder",
   expect(it.names()).toBe(2);
   const [names = [], folder] = letGo;
   expect([names.slice(0, 2), names.length, folder, letGo.length]).toEqual([held, 4, [a1], 2]);
+});
+
+test("where very many folders have to stay, others have their turn while they are looked at", async () => {
+  const names = Array.from({ length: 300 }, (_, at) => `d${at}`);
+  const tree = new Map<string, readonly Node[]>([["root", names.map((name) => folderOf(name, "root"))]]);
+  for (const name of names) tree.set(name, filesIn(name, 1));
+  const it = await beginKnown(1, { tree });
+  const { metadata, runtime } = it.context;
+  for (const name of names) metadata.nodes.update(it.row(name).id, { due: rowTime(1e15) });
+  const { leastUsedAfter } = metadata.inodes;
+  const looks = new Map<number, number>();
+  Object.assign(metadata.inodes, {
+    leastUsedAfter(...given: Parameters<typeof leastUsedAfter>) {
+      const turn = Number(runtime.elapsed());
+      looks.set(turn, (looks.get(turn) ?? 0) + 1);
+      return leastUsedAfter(...given);
+    },
+  });
+  await it.drop();
+  expect(it.names()).toBe(600);
+  expect([looks.size > 4, Math.max(...looks.values()) <= 64]).toEqual([true, true]);
 });
 
 test("a large folder goes in parts, and makes way for others in between; none of them leaves anything by halves", async () => {

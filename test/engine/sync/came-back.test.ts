@@ -24,7 +24,7 @@ async function begin() {
     name: () => metadata.entries.get(entry.id)?.name,
     row: () => metadata.nodes.get(row.id),
     look: () => world.context.planner.advance(row.id),
-    /** It is restored, the other one is deleted, and the answer to what was sent comes. */
+    /** `a` is restored, `b` is deleted, and the answer to the request comes. */
     news: {
       back: () => observer.node({ ...a, revision: 3 }, "id"),
       gone: () => observer.deletion("b", 2, 8),

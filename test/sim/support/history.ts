@@ -91,7 +91,7 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
         pollMs,
         namesAhead,
         ...(namesAhead === FEW_NAMES ? FEW : {}),
-        // What was read of the past is to be there offline.
+        // Contents of the past that were read have to be there offline, so the cache keeps its size.
         ...(namesAhead === FEW_NAMES && options.hasPast !== true ? FEW_BYTES : {}),
       },
       apartMs: 331,
