@@ -240,7 +240,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       const answers = await Promise.all(lineages.map((lineage) => send("inode", notifyExpireInodes([lineage]))));
       return new Set(lineages.filter((_, index) => answers[index] === ERRNO.ENOENT));
     },
-    async letGo(lineages) {
+    async prune(lineages) {
       if (prunes && lineages.length > 0) await notify?.("inode", joined(notifyPrune(lineages)));
     },
     async expireNow(parent, name) {

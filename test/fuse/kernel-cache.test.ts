@@ -14,6 +14,8 @@ type Invalidations = Parameters<KernelCache["tell"]>[0];
 const NOTHING: Invalidations = { names: [], listings: [], inodes: [] };
 /** Linux 6.2. */
 const EXPIRES = 38;
+/** Linux 6.18. */
+const PRUNES = 45;
 const no = () => false;
 const yes = () => true;
 
@@ -36,6 +38,10 @@ function wordsOf(messages: Uint8Array): string[] {
       const length = bytes.readUInt32LE(at + 24);
       const how = bytes.readUInt32LE(at + 28) === 1 ? "expire" : "drop";
       words.push(`${how} ${bytes.readBigUInt64LE(at + 16)}/${bytes.toString("utf8", at + 32, at + 32 + length)}`);
+    } else if (code === NOTIFY.PRUNE) {
+      const count = bytes.readUInt32LE(at + 16);
+      const ids = Array.from({ length: count }, (_, index) => bytes.readBigUInt64LE(at + 32 + 8 * index));
+      words.push(`prune ${ids.join(" ")}`);
     } else throw new Error(`code ${code}`);
   }
   return words;
@@ -285,6 +291,17 @@ it("what is told before there is a kernel is told to it then; nobody is told at 
   cache.everything(KNOWN);
   await clock.advance(100);
   expect([told.length, cache.expiresNames]).toEqual([2, false]);
+});
+
+it("unused inodes are pruned in one message, where the kernel knows that", async () => {
+  const ids = [kernelNodeId(5), kernelNodeId(6)];
+  const { cache, told } = start(PRUNES);
+  await cache.prune?.(ids);
+  await cache.prune?.([]);
+  expect(told).toEqual([{ way: "inode", text: "prune 5 6" }]);
+  const earlier = start(PRUNES - 1);
+  await earlier.cache.prune?.(ids);
+  expect(earlier.told).toEqual([]);
 });
 
 it("asked what it has, the kernel says of each by itself; hushed, closed or without a connection, it lacks nothing", async () => {

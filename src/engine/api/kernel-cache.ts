@@ -58,7 +58,7 @@ export interface KernelCache {
    * Asks the kernel to forget the inodes of these kernel node ids that nothing uses. Resolves when it has tried. FORGET
    * tells of those that it forgot. Absent: the kernel cannot be asked to.
    */
-  letGo?(lineages: readonly KernelNodeId[]): Promise<void>;
+  prune?(lineages: readonly KernelNodeId[]): Promise<void>;
   /** Resolves once the next access to this name will look it up again. Absent when `expiresNames` is false. */
   expireNow?(parent: KernelNodeId, name: string): Promise<void>;
 }

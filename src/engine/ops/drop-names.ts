@@ -110,13 +110,13 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
   /** True: the kernel does not have the folder, or has forgotten it now. It forgets the names in it first. */
   async function isForgotten({ id, lineage }: Inode): Promise<boolean> {
     if ((await unknownToKernel([lineage])).has(lineage)) return true;
-    if (cache.letGo === undefined) return false;
+    if (cache.prune === undefined) return false;
     for (let after: number | undefined = FIRST_COOKIE; after !== undefined && mayDrop(); ) {
       const names = metadata.entries.list(id, after, TOLD);
-      await cache.letGo([...lineagesOf(names).keys()]);
+      await cache.prune([...lineagesOf(names).keys()]);
       after = names.length < TOLD ? undefined : names.at(-1)?.id;
     }
-    await cache.letGo([lineage]);
+    await cache.prune([lineage]);
     return (await unknownToKernel([lineage])).has(lineage);
   }
 

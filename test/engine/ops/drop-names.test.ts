@@ -18,11 +18,9 @@ const LONG_MS = 8 * 60_000;
 /** A kernel that has what it was told to have. */
 function createKernel() {
   const has = new Set<KernelNodeId>();
-  const letGo: KernelNodeId[][] = [];
   let onAsked: (lineages: readonly KernelNodeId[]) => unknown = () => {};
   return {
     has,
-    letGo,
     /** `next` runs between a question and its answer. */
     onAsked(next: typeof onAsked) {
       onAsked = next;
@@ -399,11 +397,11 @@ test("what the journal tells of dropped names is passed over, and the next list 
 
 test("the kernel is asked to forget the names of a folder, and then the folder", async () => {
   const kernel = createKernel();
-  const letGo: KernelNodeId[][] = [];
+  const pruned: KernelNodeId[][] = [];
   const cache = {
     ...kernel.cache,
-    async letGo(lineages: readonly KernelNodeId[]) {
-      letGo.push([...lineages]);
+    async prune(lineages: readonly KernelNodeId[]) {
+      pruned.push([...lineages]);
       for (const lineage of lineages) kernel.has.delete(lineage);
     },
   };
@@ -413,8 +411,8 @@ test("the kernel is asked to forget the names of a folder, and then the folder",
   for (const lineage of [...held, a1]) kernel.has.add(lineage);
   await it.drop();
   expect(it.names()).toBe(2);
-  const [names = [], folder] = letGo;
-  expect([names.slice(0, 2), names.length, folder, letGo.length]).toEqual([held, 4, [a1], 2]);
+  const [names = [], folder] = pruned;
+  expect([names.slice(0, 2), names.length, folder, pruned.length]).toEqual([held, 4, [a1], 2]);
 });
 
 test("where very many folders have to stay, others have their turn while they are looked at", async () => {

@@ -51,7 +51,7 @@ export interface KernelMemory {
   /** Whether the kernel has an inode of it; until it is set there is no kernel. */
   has: (lineage: KernelNodeId) => boolean;
   /** Forgets those of them that nothing uses; until it is set there is no kernel. */
-  letGo: (lineages: readonly KernelNodeId[]) => void;
+  prune: (lineages: readonly KernelNodeId[]) => void;
   /** Notes a name that was found; a name moved is noted by `move`. */
   name(parent: KernelNodeId, name: string, found: Found, isKept: boolean): void;
   absent(parent: KernelNodeId, name: string, answer: NegativeEntry, isKept: boolean): void;
@@ -125,9 +125,9 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
         await new Promise<void>((resolve) => clock.soon(resolve));
         return new Set(lacking);
       },
-      async letGo(lineages) {
+      async prune(lineages) {
         await new Promise<void>((resolve) => clock.soon(resolve));
-        memory.letGo(lineages);
+        memory.prune(lineages);
         await new Promise<void>((resolve) => clock.soon(resolve));
       },
       everything(known) {
@@ -156,7 +156,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
     dentries,
     onGone: () => {},
     has: () => true,
-    letGo: () => {},
+    prune: () => {},
     name(parent, name, { lineage, stat, entryValidMs }, isKept) {
       absents.delete(keyOf(parent, name));
       const { until, isLong } = kept(null, isKept ? entryValidMs : 0);

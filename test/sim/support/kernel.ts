@@ -59,7 +59,7 @@ export function createKernel(
   const caller = createCaller();
   memory.onGone = forgetUnused;
   memory.has = (lineage) => lineage === ROOT || counts.has(lineage);
-  memory.letGo = (lineages) => {
+  memory.prune = (lineages) => {
     for (const lineage of lineages) {
       const isParent = [...dentries.values()].some(({ parent }) => parent === lineage);
       if (isParent || pins.has(lineage)) continue;
