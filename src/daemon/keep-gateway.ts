@@ -4,6 +4,7 @@
  * nothing else tells that it has died.
  */
 import type { Logger } from "../lib/log.ts";
+import type { Clock } from "../lib/runtime.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { runningGateway, startLock } from "./gateway-record.ts";
 import { rateLimit } from "./rate-limit.ts";
@@ -21,8 +22,15 @@ export interface GatewayKeeper {
   end(): void;
 }
 
-export function keepGateway(data: string, baseUrl: string, log: Logger): GatewayKeeper {
-  const mayStart = rateLimit(STARTS, WITHIN_MS, systemClock.elapsed);
+/** `startGateway` and `elapsed`: others for tests. */
+export function keepGateway(
+  data: string,
+  baseUrl: string,
+  log: Logger,
+  startGateway: typeof startGatewayOf = startGatewayOf,
+  elapsed: Clock["elapsed"] = systemClock.elapsed,
+): GatewayKeeper {
+  const mayStart = rateLimit(STARTS, WITHIN_MS, elapsed);
   let isWanted = false;
   let isLooking = false;
 
@@ -45,7 +53,7 @@ export function keepGateway(data: string, baseUrl: string, log: Logger): Gateway
 
   async function start(): Promise<void> {
     log.warn({}, "the gateway has died, and is started again");
-    const gateway = startGatewayOf(data);
+    const gateway = startGateway(data);
     try {
       const at = await gateway.announced;
       if (at === undefined) throw new Error(`it ended at once; ${gateway.logPath} says why`);
