@@ -17,6 +17,8 @@ import {
 } from "./supervisor-trial.ts";
 
 const OPTIONS = ["--options", "default_permissions"];
+/** A successor has as long for its start, beside other tests and in a sanitised build. */
+const SILENCE_S = "8";
 const REPLACED = "the daemon ended unexpectedly (signal 9); another one takes the mount over";
 
 /** Of the last daemon that was started. */
@@ -74,7 +76,7 @@ describe.skipIf(!canMount)("a daemon that dies while it serves (root and /dev/fu
   });
 
   it("is replaced when it gives no sign of life", async () => {
-    const trial = start("silent", { options: [...OPTIONS, "--crashes", "5", "--silence", "2"] });
+    const trial = start("silent", { options: [...OPTIONS, "--crashes", "5", "--silence", SILENCE_S] });
     await ready(trial);
     await resumed(trial, 1);
     expect(trial.log()).toContain("restarts 1 the daemon gave no sign of life and was killed (signal 9)\n");
@@ -118,7 +120,7 @@ describe.skipIf(!canMount)("a daemon that dies while it serves (root and /dev/fu
   });
 
   it("leaves a mount that somebody takes off meanwhile off", async () => {
-    const trial = start("wait-again", { options: [...OPTIONS, "--crashes", "5", "--silence", "2"] });
+    const trial = start("wait-again", { options: [...OPTIONS, "--crashes", "5", "--silence", SILENCE_S] });
     await ready(trial);
     process.kill(trial.daemonPid(), "SIGKILL");
     await vi.waitFor(() => expect(trial.log()).toContain("waiting again"), patiently);
@@ -193,7 +195,7 @@ describe.skipIf(!canMount)("a daemon that is killed while the kernel holds on to
     [
       "for its silence",
       "SIGSTOP",
-      ["--silence", "2"],
+      ["--silence", SILENCE_S],
       REPLACED.replace("ended unexpectedly", "gave no sign of life and was killed"),
     ],
   ] as const)("%s is replaced, and programs go on", async (_, signal, options, line) => {
