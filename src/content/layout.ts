@@ -135,7 +135,8 @@ export function createLayout(files: Files, root: string): Layout {
 
 function shardPath(folder: string, id: number): string {
   if (!Number.isSafeInteger(id) || id < 0) throw new RangeError(`expected an id counting from 0, got ${id}`);
-  return join(folder, String(Math.floor(id / SHARD)), String(id));
+  // Each open of a file comes here. join() would normalise the path, and `folder` is normal already.
+  return `${folder}/${Math.floor(id / SHARD)}/${id}`;
 }
 
 /** A file that is not at the place of its id is not ours, and is left out. */

@@ -13,7 +13,7 @@ import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
-import type { OpenCacheFile, Origin } from "./cache-file.ts";
+import type { OpenCacheFile, Origin, OriginRanges } from "./cache-file.ts";
 import { despiteFullDisk } from "./disk-room.ts";
 import { alone } from "./file-state.ts";
 import type { LocalFiles } from "./room.ts";
@@ -127,7 +127,7 @@ export async function regain(context: Rows & LocalFiles & Remote & Host, cacheFi
       cacheFile.disk.isKept = found.isKept;
       cacheFile.disk.isNew = found.isNew;
       stopHash(cacheFile.ranges);
-      Object.assign(cacheFile.ranges, rangesOf(inode, found));
+      Object.assign(cacheFile.ranges, rangesOf(inode, found, cacheFile.ranges));
       context.log.info({ lineage: cacheFile.lineage }, "an open file has its place on the disk again");
     });
   await despiteFullDisk(context, 0, open);
@@ -294,13 +294,12 @@ function createCacheFile(
     lineage: inode.lineage,
     inode: inode.id,
     path,
-    ranges: {
-      ...rangesOf(inode, found),
+    ranges: rangesOf(inode, found, {
       verification: undefined,
       lock: createRangeLock(),
       downloads: new Set(),
       waiting: new Set(),
-    },
+    }),
     disk: {
       file: found.file,
       former: [],
@@ -341,11 +340,12 @@ function isCalledSafe({ inodes }: Rows["metadata"], { id, content, synced, fsync
   return (content !== "dirty" && fsynced === 1) || inodes.formerlyDurable.has(id);
 }
 
-/** The state of the ranges of a file that was found. */
+/** The state of the ranges of a file that was found, with what stays when an open file is found anew. */
 function rangesOf(
   inode: Inode,
   { origin, originHash, originSize, missing, recorded, unproven: unverified, truncatedTo }: FoundFile,
-) {
+  { verification, lock, downloads, waiting }: Pick<OriginRanges, "verification" | "lock" | "downloads" | "waiting">,
+): OriginRanges {
   // Content that was given to another node by reference still comes from the version that it had before.
   const isSame = origin?.version === inode.originVersion || (originHash !== null && originHash === inode.hash);
   const isOriginal = origin !== undefined && inode.content !== "dirty" && isSame;
@@ -361,6 +361,10 @@ function rangesOf(
     running: undefined,
     check: undefined,
     isChecked: missing.length === 0 && unverified.length === 0,
+    verification,
+    lock,
+    downloads,
+    waiting,
   };
 }
 
