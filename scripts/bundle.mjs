@@ -54,7 +54,6 @@ const LARGE = 64 * 1024;
 
 /** Packages that are installed beside the program: they have files of their own, or few commands load them. */
 const PACKAGES = [
-  /^fastify$/,
   /^@fastify\//,
   /^oidc-provider$/,
   /^openid-client$/,

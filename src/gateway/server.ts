@@ -23,6 +23,7 @@ import { failed, invalid, ProblemError, tooLarge } from "./problems.ts";
 import { parseQuery } from "./query.ts";
 import { isSignIn, type SignIn } from "./sign-in/index.ts";
 import { openUnixListener, type UnixListener } from "./unix-listener.ts";
+import { WITHOUT_SCHEMAS } from "./without-schemas.ts";
 
 const KEEP_ALIVE_MS = 65_000;
 /** At close, running answers may take this long. */
@@ -109,6 +110,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const malformed = new WeakMap<Socket, number>();
   const app = fastify({
     logger: false,
+    schemaController: WITHOUT_SCHEMAS,
     clientErrorHandler(error, socket) {
       const before = malformed.get(socket);
       if (before === undefined) {

@@ -11,6 +11,7 @@ import { isScope } from "../../contract/scopes.ts";
 import type { Clock } from "../../lib/runtime.ts";
 import type { Account, AccountStore } from "../accounts/index.ts";
 import { isAskedHere } from "../own-names.ts";
+import { WITHOUT_SCHEMAS } from "../without-schemas.ts";
 import type { DeviceRequest, DeviceRequests } from "./device-requests.ts";
 import type { Html } from "./html.ts";
 import { createLimit } from "./limits.ts";
@@ -91,7 +92,7 @@ export function createApproval({
   const wrongCodes = createLimit(clock, WRONG_CODES);
   const wrongPasswords = createLimit(clock, WRONG_PASSWORDS);
   const passwords = createLimit(clock, PASSWORDS);
-  const app = fastify({ logger: false, bodyLimit: FORM_BYTES });
+  const app = fastify({ logger: false, bodyLimit: FORM_BYTES, schemaController: WITHOUT_SCHEMAS });
   app.removeAllContentTypeParsers();
   void app.register(cookie);
   void app.register(formbody);
