@@ -122,9 +122,10 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
 
   return {
     async run() {
-      // Where no journal tells what changes, known folders are listed again; and an engine that cannot ask the kernel
-      // would have to remember what it told it.
-      if (limit === 0 || !context.client.features.isFull || cache.unknownToKernel === undefined) return;
+      // Where no journal tells what changes, known folders are listed again. Attributes that the gateway does not hold
+      // would go with the name. And an engine that cannot ask the kernel would have to remember what it told it.
+      const { isFull, attributes } = context.client.features;
+      if (limit === 0 || !isFull || !attributes || cache.unknownToKernel === undefined) return;
       // The latest uses of the daemon before may not have been written.
       await sleep(runtime, folderUse.requestMs, stopped.signal);
       const restMs = REST * folderUse.requestMs;

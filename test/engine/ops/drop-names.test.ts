@@ -9,6 +9,7 @@ import { type InodeId, type KernelNodeId, kernelNodeId, snapshotId } from "../..
 import type { Inode } from "../../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born, type NodeRow } from "../../../src/metadata/nodes.ts";
+import { PLAIN, without } from "../../support/features.ts";
 import { CALLER } from "../start/bytes-world.ts";
 import { begin, entryOf, expectWhole, filesIn, folderOf, NAMES, smallTree, type TreeWorld } from "./tree-world.ts";
 
@@ -501,6 +502,16 @@ test("nothing is dropped without a limit, while little is too much, or where the
     await it.drop();
     expect([namesAhead, it.names()]).toEqual([namesAhead, NAMES]);
   }
+});
+
+test.each([
+  ["has no journal", PLAIN],
+  ["holds no attributes, which would be lost", without("attributes")],
+] as const)("nothing is dropped where the gateway %s", async (_, features) => {
+  const it = await beginKnown(1);
+  Object.assign(it.context.client, { features });
+  await it.drop();
+  expect(it.names()).toBe(NAMES);
 });
 
 test("a folder in use costs one change of its row in a while, whatever is looked up in it", async () => {
