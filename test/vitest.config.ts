@@ -3,7 +3,8 @@
  * what serves a mount. A file has a process of its own, but where many do the same within theirs: those of the
  * gateway and of the engine share a few processes, as to load and warm up what they test takes longer than most
  * of them run. What is done within one process keeps a processor busy, so as many of these files run at a time as there are
- * processors; the others mostly wait, for processes, disks and clocks, and more of them keep two processors busy. Of each kind
+ * processors; the others mostly wait, for processes, disks and clocks, and more of them keep two processors busy. A mount test
+ * has several processes at work: six files at a time made each wait longer, on a slow machine longer than it may. Of each kind
  * the files that take longest come first, so that none of them is left alone at the end. Nothing is retried: a test that
  * fails sometimes is a failure.
  *
@@ -175,7 +176,7 @@ export default defineConfig({
         exclude: asked === "fast" ? LONG.map(pathOf) : [],
         isolate: false,
       }),
-      kind("mount", 2, 6, 300_000, { include: files(MOUNT_TESTS, FAST.mount) }),
+      kind("mount", 2, 4, 300_000, { include: files(MOUNT_TESTS, FAST.mount) }),
     ],
   },
 });
