@@ -39,7 +39,7 @@ afterAll(async () => {
 
 describe.each(Object.entries(CASES))("%s", (group, cases) => {
   test.each(Object.keys(cases))("%s", async (name) => {
-    const outcome = await worker.run(`${group}/${name}`);
+    const outcome = await worker.run(`${group}/${name}`, 180_000);
     if ("notHere" in outcome) return;
     shown.add(`${group}/${name}`);
     if ("passed" in outcome) return;

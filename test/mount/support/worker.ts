@@ -19,11 +19,8 @@ export type Outcome =
 /** How the error of a case begins that has not come to its own end. */
 export const WAS_KILLED = /^(?:did not come back|it died)/;
 
-/** A case that takes longer hangs in a system call. The longest takes a minute by libfuse, beside five other mounts. */
-const LIMIT_MS = 180_000;
-
 export interface Worker {
-  run(name: string): Promise<Outcome>;
+  run(name: string, limitMs?: number): Promise<Outcome>;
   end(): void;
 }
 
@@ -68,18 +65,18 @@ export function createWorker(dir: string, user?: OrdinaryUser): Worker {
   }
 
   return {
-    async run(name) {
+    async run(name, limitMs = 60_000) {
       const running = child ?? start();
       running.stdin?.write(`${name}\n`);
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<"late">((resolve) => {
-        timer = setTimeout(() => resolve("late"), LIMIT_MS);
+        timer = setTimeout(() => resolve("late"), limitMs);
       });
       const line = await Promise.race([lines.next(), late]);
       clearTimeout(timer);
       if (line !== "late" && line.done !== true) return JSON.parse(line.value) as Outcome;
       end();
-      return { error: line === "late" ? `did not come back within ${LIMIT_MS} ms; it was killed` : `it died: ${said}` };
+      return { error: line === "late" ? `did not come back within ${limitMs} ms; it was killed` : `it died: ${said}` };
     },
     end,
   };
