@@ -418,6 +418,21 @@ const FOUND: readonly Found[] = [
       { do: "restart gateway" },
     ],
   },
+  {
+    name: "two files deleted elsewhere, of which one waits for the other: both deletions are noticed at the same time",
+    options: { mounts: 2, seed: 182_164, features: PLAIN },
+    steps: [
+      ...IN_A_FOLDER,
+      { do: "crash", mount: 0, ticks: 0, ms: 30, program: { do: "save", path: "a", size: 0 } },
+      { do: "run", mount: 0, program: { do: "rename", path: "a", to: "d/a" } },
+      { do: "outside", edit: "delete", path: "d/a", to: "a" },
+      { do: "run", mount: 0, program: { do: "rename", path: "a~", to: "a" } },
+      { do: "run", mount: 0, program: { do: "list", path: "" } },
+      save(0, "a", 1),
+      { do: "run", mount: 0, program: { do: "rmdir", path: "d" } },
+      { do: "outside", edit: "delete", path: "a", to: "a" },
+    ],
+  },
 ];
 
 test.each(FOUND)("$name", async ({ options, steps }) => {

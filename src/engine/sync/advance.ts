@@ -95,6 +95,7 @@ function advanceOne(
           break;
         }
         if (step.for === "name") context.names.askForUndeletable(row);
+        if (step.for === "name" || step.for === "reference") askForDeletion(context, row);
         if (step.for === "quota") context.quota.holds();
         if (step.for === "look") lookAndAdvance(context, row);
         const due = plus(context.runtime.now(), recheckAfter(context, row, step));
@@ -147,6 +148,14 @@ function recheckAfter({ runtime }: Host, row: NodeRow, { for: reason }: Extract<
   if (since === null) return RECHECK_MAX_MS;
   const waited = minus(runtime.now(), since);
   return Math.round(Math.min(RECHECK_MAX_MS, Math.max(RECHECK_MS, waited / 2)));
+}
+
+/**
+ * The row waits for another row. Where the gateway does not tell of deletions, its own node is read meanwhile. So a
+ * deletion of it is noticed at once, and not by the request that is sent after the wait.
+ */
+function askForDeletion({ client, metadata }: Rows & Remote, row: NodeRow): void {
+  if (row.nodeId !== null && !client.features.isFull) metadata.rereads.add(row.nodeId);
 }
 
 /** The rows do not know enough: the node is read again, and the row waits for that. */
