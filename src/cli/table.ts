@@ -32,7 +32,6 @@ function narrow(widths: number[], heads: readonly string[], width: number): void
   }
 }
 
-const CHARACTERS = new Intl.Segmenter();
 /** Characters that terminals show in two columns: East Asian wide characters, and emoji. */
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u;
@@ -44,11 +43,19 @@ function columnsOf(character: string): number {
   return WIDE.test(character) ? 2 : 1;
 }
 
+let segmenter: Intl.Segmenter | undefined;
+
+/** The first use takes some milliseconds, which commands that print plain ASCII are spared. */
+function charactersOf(text: string): Intl.Segments {
+  segmenter ??= new Intl.Segmenter();
+  return segmenter.segment(text);
+}
+
 /** Width of a text in columns of a terminal. */
 function widthOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of CHARACTERS.segment(text)) width += columnsOf(segment);
+  for (const { segment } of charactersOf(text)) width += columnsOf(segment);
   return width;
 }
 
@@ -58,7 +65,7 @@ function cut(cell: string, width: number): string {
   if (widthOf(cell) <= width) return cell;
   let kept = "";
   let used = 0;
-  for (const { segment } of CHARACTERS.segment(cell)) {
+  for (const { segment } of charactersOf(cell)) {
     used += columnsOf(segment);
     if (used > width - 1) break;
     kept += segment;
