@@ -375,17 +375,25 @@ function isWanted(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
 
 /**
  * Marks nodes with news whose ids answered 404 for a later read. Either the node was deleted since, which the journal
- * has yet to tell, or its id is not found yet.
+ * has yet to tell, or its id is not found yet. Call it after the entries were applied. `isNewsToo`: true for entries
+ * that are news to the caller alone.
  */
-export function readAgain(context: Rows & Remote & Tree, entries: readonly JournalEntry[], nodes: News): void {
-  const { metadata } = context;
+export function readAgain(
+  context: Rows & Remote & Tree,
+  entries: readonly JournalEntry[],
+  nodes: News,
+  isNewsToo: (entry: JournalEntry) => boolean = () => false,
+): void {
   for (const entry of entries) {
-    if (!isUnread(nodes.get(entry.nodeId)) || !isNews(context, entry)) continue;
-    metadata.rereads.add(entry.nodeId, entry.parentId);
-    // The entry is later than the known deletion, so the node was restored, and 404 does not confirm the deletion.
-    const deletion = metadata.tombstones.get(entry.nodeId);
-    if (deletion !== undefined && deletion.revision < entry.revision) metadata.tombstones.remove(entry.nodeId);
+    if (isUnread(nodes.get(entry.nodeId)) && (isNewsToo(entry) || isNews(context, entry))) readLater(context, entry);
   }
+}
+
+function readLater({ metadata }: Rows, { nodeId, parentId, revision }: JournalEntry): void {
+  metadata.rereads.add(nodeId, parentId);
+  // The entry is later than the known deletion, so the node was restored, and 404 does not confirm the deletion.
+  const deletion = metadata.tombstones.get(nodeId);
+  if (deletion !== undefined && deletion.revision < revision) metadata.tombstones.remove(nodeId);
 }
 
 /** Applies the entries in the order of the journal, so that a name is left before another node takes it. */
@@ -406,7 +414,7 @@ export function applyEntries(
     } catch (error) {
       // One node must not keep the journal from being followed. It is read again by itself.
       context.log.error({ err: error, entry }, "a change could not be applied");
-      context.metadata.rereads.add(entry.nodeId, entry.parentId);
+      readLater(context, entry);
     }
   }
 }
@@ -418,10 +426,7 @@ function applyEntry(context: Rows & Remote & Uploads & Sync, entry: JournalEntry
     context.observer.deletion(entry.nodeId, entry.revision, entry.position);
     return;
   }
-  if (node === "hidden") {
-    context.metadata.rereads.add(entry.nodeId, entry.parentId);
-    return;
-  }
+  if (node === "hidden") return readLater(context, entry);
   if (node === undefined || node === "gone") return;
   if (!commitOwnSnapshot(context, entry, node)) context.observer.node(node, "id");
   // If the node was moved into a folder that is not known here, a reread also reads that folder.

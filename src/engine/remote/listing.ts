@@ -332,7 +332,7 @@ async function catchUp(
     const entries = page.items.filter((entry) => concerns(context, entry, nodeId));
     const missed = await ask(context, asking, (limit) => readMissed(context, entries, limit));
     applyEntries(context, entries, missed);
-    readAgain(context, entries, missed);
+    readAgain(context, entries, missed, (entry) => isMissed(context, entry));
     const end = endOf(page);
     if (end <= reached) break;
     reached = end;
@@ -348,15 +348,17 @@ function concerns({ metadata }: Rows, { parentId, nodeId: id }: JournalEntry, no
   return parentId === nodeId || metadata.nodes.ofNodeId(id) !== undefined || metadata.arrivals.get(id) !== undefined;
 }
 
+/** True: the entry tells of a node that no row has yet. */
+const isMissed = ({ metadata }: Rows, { kind, nodeId }: JournalEntry) =>
+  kind !== "deleted" && metadata.nodes.ofNodeId(nodeId) === undefined;
+
 /** Like readNews, but also reads nodes without a row, because they are in this folder. */
 async function readMissed(context: Rows & Remote & Tree & Sync, entries: readonly JournalEntry[], signal: AbortSignal) {
   const nodes = await readNews(context, entries, signal);
   for (const entry of entries) {
-    if (entry.kind === "deleted" || !isUnread(nodes.get(entry.nodeId))) continue;
-    if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) continue;
+    if (!isMissed(context, entry) || !isUnread(nodes.get(entry.nodeId))) continue;
     const node = await context.nodeReader.readOrHidden(entry.nodeId, signal);
     if (node !== undefined) nodes.set(entry.nodeId, node);
-    else context.metadata.rereads.add(entry.nodeId, entry.parentId);
   }
   return nodes;
 }

@@ -195,14 +195,17 @@ test("a deletion is remembered as long as a listing is under way, however far jo
   expect(metadata.tombstones.get("gone")).toBeUndefined();
 });
 
-test("deleted and restored while its id is not found: the deletion that is known does not end the asking", async () => {
+test.each([
+  ["not found", new RemoteError("notFound", "no such node")],
+  ["not visible at first, and then not found", new RemoteError("forbidden", "you may not read this node")],
+])("deleted and restored while its id is %s: the deletion that is known does not end the asking", async (_, first) => {
   const restored = nodeOf("a", { revision: 3 });
-  let isFound = false;
+  let answer: RemoteError | undefined = first;
   const { context, metadata, clock, names } = await begin({
     readJournal: async () =>
       page([entryOf(nodeOf("a", { revision: 2 }), 5, "deleted"), entryOf(restored, 6, "restored")]),
     async getNode() {
-      if (!isFound) throw new RemoteError("notFound", "no such node");
+      if (answer !== undefined) throw answer;
       return restored;
     },
   });
@@ -213,8 +216,9 @@ test("deleted and restored while its id is not found: the deletion that is known
   };
   await followOnce(context, SIGNAL);
   expect(names()).toEqual(["b"]);
+  answer = new RemoteError("notFound", "no such node");
   await ask();
-  isFound = true;
+  answer = undefined;
   await clock.advance(10_000);
   await ask();
   expect(names()).toEqual(["a", "b"]);
@@ -260,4 +264,29 @@ test("a folder is listed to its end at any moment of what the journal tells bein
     if (!isShown()) missing.push(turns);
   }
   expect(missing).toEqual([]);
+});
+
+test("passed over, deleted and restored while its id is not found: the list of its folder goes on asking", async () => {
+  const x = nodeOf("x", { parentId: "a", path: "/a/x", revision: 3 });
+  let isFound = false;
+  const { context, metadata, clock } = await begin({
+    listFolder: async () => ({ items: [], totalCount: 0, pageNo: 1, pageSize: 1000, asOf: 3, next: null }),
+    readJournal: async () => page([entryOf({ ...x, revision: 2 }, 5, "deleted"), entryOf(x, 6, "restored")]),
+    async getNode() {
+      if (!isFound) throw new RemoteError("notFound", "no such node");
+      return x;
+    },
+  });
+  metadata.settings.set("cursor", "9");
+  const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? inodeId(0);
+  const ask = async () => {
+    for (const reread of metadata.rereads.due(rowTime(clock.wallClock()), 9))
+      await context.nodeReader.refresh(reread, SIGNAL);
+  };
+  await context.folders.complete(folder, SIGNAL);
+  await ask();
+  isFound = true;
+  await clock.advance(10_000);
+  await ask();
+  expect(metadata.entries.find(folder, "x")).toBeDefined();
 });
