@@ -426,7 +426,10 @@ function applyEntry(context: Rows & Remote & Uploads & Sync, entry: JournalEntry
     context.observer.deletion(entry.nodeId, entry.revision, entry.position);
     return;
   }
-  if (node === "hidden") return readLater(context, entry);
+  if (node === "hidden") {
+    readLater(context, entry);
+    return;
+  }
   if (node === undefined || node === "gone") return;
   if (!commitOwnSnapshot(context, entry, node)) context.observer.node(node, "id");
   // If the node was moved into a folder that is not known here, a reread also reads that folder.
