@@ -14,6 +14,20 @@ const COLOURS: Readonly<Record<string, string>> = {
   wsfs: "#1f6feb",
 };
 
+const SIDES: Readonly<Record<string, string>> = { plain: "local disk", other: "other build" };
+const WORKLOADS: Readonly<Record<string, string>> = {
+  "find-10k-cold": "find, 10,000 files",
+  "grep-500-cold": "grep, 500 files",
+  "read-512m-cold": "read 512 MiB",
+  "reread-512m": "read them again",
+  "read-16m-cold": "read 16 MiB",
+  "first-byte": "first byte",
+  untar: "untar 1,000 files",
+  upload: "upload them",
+  rm: "rm -rf them",
+  git: "git clone, status",
+};
+
 export function toChart(report: FarReport): string {
   const { rows, sides, line, machine } = report;
   const all = rows.flatMap((row) => sides.flatMap((side) => medianOf(row, side) ?? []));
@@ -25,14 +39,15 @@ export function toChart(report: FarReport): string {
   const bottom = HEAD + rows.length * rowHeight;
   const height = bottom + 28;
   const ticks = Array.from({ length: Math.round(Math.log10(most / least)) + 1 }, (_, power) => least * 10 ** power);
-  const title = `Far away: ${lineInWords(line)}; ${machine.cores} cores, ${machine.kernel}; seconds, less is better`;
+  const kernel = machine.kernel.replace(/^(\S+ \d+\.\d+).*/, "$1");
+  const title = `A gateway far away (${lineInWords(line)}; ${machine.cores} cores, ${kernel}); less is better`;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="11">`,
     `<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>`,
     text(10, 20, title, 'font-size="13" font-weight="bold"'),
     ...sides.flatMap((side, index) => [
       `<rect x="${LEFT + index * 90}" y="32" width="11" height="11" fill="${colourOf(side)}"/>`,
-      text(LEFT + index * 90 + 16, 42, side),
+      text(LEFT + index * 90 + 16, 42, SIDES[side] ?? side),
     ]),
     ...ticks.flatMap((tick) => [
       `<line x1="${round(place(tick))}" y1="${HEAD - 4}" x2="${round(place(tick))}" y2="${bottom}" stroke="#e3e6ea"/>`,
@@ -41,7 +56,12 @@ export function toChart(report: FarReport): string {
     ...rows.flatMap((row, index) => {
       const top = HEAD + index * rowHeight;
       return [
-        text(LEFT - 8, top + (sides.length * BAR) / 2 + 4, row.workload, 'text-anchor="end"'),
+        text(
+          LEFT - 8,
+          top + (sides.length * BAR) / 2 + 4,
+          WORKLOADS[row.workload] ?? row.workload,
+          'text-anchor="end"',
+        ),
         ...sides.flatMap((side, bar) => barOf(medianOf(row, side), side, top + bar * BAR)),
       ];
     }),
