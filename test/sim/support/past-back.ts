@@ -5,6 +5,7 @@ import { findNode } from "../../../src/cli/history/target.ts";
 import { prepareUndo } from "../../../src/cli/history/undo.ts";
 import { runUndo } from "../../../src/cli/history/undo-run.ts";
 import type { Gateway } from "../../../src/client/connect.ts";
+import { RemoteError } from "../../../src/client/errors.ts";
 import {
   type Change,
   type Moment,
@@ -50,6 +51,12 @@ function requireNone(what: string, faults: readonly string[]): void {
 const isAlone = (record: PastRecord, from: Moment, isOwn: (change: Change) => boolean) =>
   record.changes().every((change) => change.position <= from.position || isOwn(change));
 
+/** True: the node is deleted, and so is the folder that it was in then. The gateway refuses to restore it. */
+function isWithoutFolder(id: string, then: Moment, now: Moment): boolean {
+  const parent = then.nodes.get(id)?.parent;
+  return parent != null && now.nodes.get(id)?.isDeleted === true && now.nodes.get(parent)?.isDeleted === true;
+}
+
 /** `path`: of a folder then. `isSettled`: no index of the gateway is so late. */
 export async function restoreTo(
   world: World,
@@ -65,9 +72,15 @@ export async function restoreTo(
   // The path index is late, the restoration is not: what had the path a moment ago may be gone by then.
   if (!isSettled && then.nodes.get(top.id)?.isDeleted !== false) return undefined;
   const idempotencyKey = `restore-${from.position}`;
-  const items = await world.run(listed(gateway.nodes.restoreTree(top.id, at, { exact, idempotencyKey })));
+  const restored = world.run(listed(gateway.nodes.restoreTree(top.id, at, { exact, idempotencyKey })));
+  const items = await restored.catch((error: unknown) => {
+    if (error instanceof RemoteError && error.code === "conflict" && isWithoutFolder(top.id, then, record.now()))
+      return;
+    throw error;
+  });
   const now = record.now();
-  if (!isAlone(record, from, ({ key }) => key === idempotencyKey)) return undefined;
+  if (items === undefined || !isAlone(record, from, ({ key }) => key === idempotencyKey)) return undefined;
+  if (isWithoutFolder(top.id, then, from)) throw new Fault(`restored ${path}, and its folder is deleted`);
   const skipped = new Map(items.flatMap((item) => (item.action === "skip" ? [[item.nodeId, item.reason ?? ""]] : [])));
   const shown = nodesWithin(then, top.id, ({ isProvisioned }) => isProvisioned);
   const wasIn = nodesWithin(then, top.id);
