@@ -45,6 +45,26 @@ describe("scopes and refused tokens", () => {
     expect(engine().status().paused).toBe(undefined);
   });
 
+  test("a folder that waits for its name is read by its id now and then", TIMEOUT, async () => {
+    const { world, rules, calls, drain, withBearer, tokenWith } = await tampered({ features: PLAIN });
+    await world.run(calls().mkdir("d"));
+    await world.run(calls().mkdir("e"));
+    await drain();
+    const { items } = await world.run(world.outside.listFolder(world.workspace.root));
+    const path = `/v1/nodes/${items.find(({ name }) => name === "e")?.id}`;
+    let reads = 0;
+    rules.choose = (request) => {
+      if (request.method === "GET" && request.path === path) reads += 1;
+      return undefined;
+    };
+    withBearer(tokenWith(SCOPES.filter((scope) => scope !== "node.file.delete")));
+    await world.run(calls().rmdir("d"));
+    await world.run(calls().rename("e", "d"));
+    await world.clock.advance(120_000);
+    expect(reads).toBeGreaterThan(0);
+    expect(reads).toBeLessThan(12);
+  });
+
   const lacking = SCOPES.filter((scope) => scope !== "node.file.read");
 
   describe("a scope was refused for long", () => {

@@ -9,12 +9,9 @@ import type { OpenCacheFile } from "./cache-file.ts";
 import { prefetchRange, requireRange } from "./fetch.ts";
 import type { LocalFiles } from "./room.ts";
 
-/** Bytes. A window is one request. Small ones at 20 ms a round trip leave the line idle between them. */
 const WINDOW_FIRST = 1024 * 1024;
-const WINDOW_MAX = 32 * 1024 * 1024;
-/** Bytes. From windows of this size on, several are fetched ahead: at once, and of a reader that began after a seek. */
-const FAR = 2 * 1024 * 1024;
-const FAR_AFTER_SEEK = 8 * 1024 * 1024;
+/** Windows that are much smaller leave a far line idle between requests. */
+const WINDOW_MAX = 16 * 1024 * 1024;
 /** A read that is not sequential is fetched up to the end of its block of this many bytes. */
 const BLOCK = 64 * 1024;
 /** How many windows are fetched ahead of the reader, each by a request of its own. */
@@ -77,7 +74,7 @@ function readAhead(
   from: number,
   { window, isAfterSeek }: SequentialReader,
 ): void {
-  const isFar = window >= (isAfterSeek ? FAR_AFTER_SEEK : FAR);
+  const isFar = window === WINDOW_MAX || (window > WINDOW_FIRST && !isAfterSeek);
   const target = from + window * (isFar ? AHEAD : 1);
   let position = from;
   for (let count = cacheFile.ranges.downloads.size; count <= AHEAD; count += 1) {

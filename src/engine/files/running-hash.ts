@@ -11,7 +11,7 @@ import type { OpenCacheFile } from "./cache-file.ts";
  * Bytes by which the hash may be behind the bytes that are here without a gap. It is more than the windows of one
  * reader, which arrive in any order.
  */
-const BEHIND_MAX = 128 * 1024 * 1024;
+const BEHIND_MAX = 64 * 1024 * 1024;
 
 /** Call it after bytes of the origin have arrived. Hashed bytes do not change while the file is original. */
 export function hashArrived({ runtime }: Host, { path, ranges }: OpenCacheFile): void {

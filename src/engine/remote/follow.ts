@@ -389,8 +389,9 @@ export function readAgain(
   }
 }
 
-function readLater({ metadata }: Rows, { nodeId, parentId, revision }: JournalEntry): void {
+function readLater({ metadata }: Rows, { kind, nodeId, parentId, revision }: JournalEntry): void {
   metadata.rereads.add(nodeId, parentId);
+  if (kind === "deleted") return;
   // The entry is later than the known deletion, so the node was restored, and 404 does not confirm the deletion.
   const deletion = metadata.tombstones.get(nodeId);
   if (deletion !== undefined && deletion.revision < revision) metadata.tombstones.remove(nodeId);

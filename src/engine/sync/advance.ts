@@ -151,11 +151,13 @@ function recheckAfter({ runtime }: Host, row: NodeRow, { for: reason }: Extract<
 }
 
 /**
- * The row waits for another row. Where the gateway does not tell of deletions, its own node is read meanwhile. So a
- * deletion of it is noticed at once, and not by the request that is sent after the wait.
+ * Requests a read of the row's node while the row waits for another row. Where the gateway does not tell of deletions,
+ * the settle time of a deletion so begins during the wait, and not after it. Only a row that is due asks: the read
+ * itself advances the row, and must not request the next one.
  */
-function askForDeletion({ client, metadata }: Rows & Remote, row: NodeRow): void {
-  if (row.nodeId !== null && !client.features.isFull) metadata.rereads.add(row.nodeId);
+function askForDeletion({ client, metadata, runtime }: Rows & Remote & Host, { nodeId, due }: NodeRow): void {
+  if (client.features.isFull || nodeId === null || due === null || due > runtime.now()) return;
+  if (!metadata.rereads.has(nodeId)) metadata.rereads.add(nodeId);
 }
 
 /** The rows do not know enough: the node is read again, and the row waits for that. */

@@ -18,7 +18,7 @@ import { Fault, type World } from "./world.ts";
 
 const ROOT = "/";
 
-/** What came of it; undefined: others changed something meanwhile, and nothing can be said. */
+/** What came of it. Undefined: others changed something meanwhile and nothing can be said, or it was refused. */
 export interface CameBack {
   readonly done: number;
   /** What was said of nodes that could not be. */
@@ -79,7 +79,15 @@ export async function restoreTo(
     throw error;
   });
   const now = record.now();
-  if (items === undefined || !isAlone(record, from, ({ key }) => key === idempotencyKey)) return undefined;
+  if (items === undefined) {
+    const changed = record.changes().filter(({ key }) => key === idempotencyKey);
+    requireNone(
+      `refused to restore ${path}:`,
+      changed.map(({ node }) => `${node} was changed`),
+    );
+    return undefined;
+  }
+  if (!isAlone(record, from, ({ key }) => key === idempotencyKey)) return undefined;
   if (isWithoutFolder(top.id, then, from)) throw new Fault(`restored ${path}, and its folder is deleted`);
   const skipped = new Map(items.flatMap((item) => (item.action === "skip" ? [[item.nodeId, item.reason ?? ""]] : [])));
   const shown = nodesWithin(then, top.id, ({ isProvisioned }) => isProvisioned);
