@@ -19,12 +19,12 @@ const WORKLOADS: Readonly<Record<string, string>> = {
   "find-10k-cold": "find, 10,000 files",
   "grep-500-cold": "grep, 500 files",
   "read-512m-cold": "read 512 MiB",
-  "reread-512m": "read them again",
+  "reread-512m": "reread 512 MiB",
   "read-16m-cold": "read 16 MiB",
   "first-byte": "first byte",
   untar: "untar 1,000 files",
-  upload: "upload them",
-  rm: "rm -rf them",
+  upload: "upload 1,000 files",
+  rm: "rm 1,000 files",
   git: "git clone, status",
 };
 
