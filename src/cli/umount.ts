@@ -87,7 +87,8 @@ async function waitForSuccessor(asked: Served, dir: string, mount: MountEntry): 
   if (usersOf(mount.mountpoint).length > 0) throw new Failure(describeBusy(dir, mount.mountpoint));
   if (endWaitingSupervisor(supervisor, mountedBy(mount).uid)) return undefined;
   const next = await findSuccessor(asked, SUCCESSOR_LIMIT_MS);
-  if (next !== undefined || !isMounted()) return next;
+  // If another command unmounts, the record of the mount may go a moment before the mount.
+  if (next !== undefined || (await pollUntil(() => !isMounted(), GOING_LIMIT_MS))) return next;
   throw new Failure(`${dir} is still mounted: its daemon died, and no other one serves it yet`);
 }
 
