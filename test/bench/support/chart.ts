@@ -43,6 +43,7 @@ export function toChart(report: FarReport): string {
   const title = `A gateway far away (${lineInWords(line)}; ${machine.cores} cores, ${kernel}); less is better`;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="11">`,
+    `<title>${title}</title>`,
     `<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>`,
     text(10, 20, title, 'font-size="13" font-weight="bold"'),
     ...sides.flatMap((side, index) => [
