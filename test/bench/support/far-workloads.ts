@@ -37,7 +37,7 @@ const READ_BLOCK = 128 * 1024;
 
 function ownCold({ place, calls }: Tools): FarCold[] {
   const big = (side: ColdSide) => join(side.folder, "big");
-  // What a mount has fetched is new on its disk, and a disk may read new blocks slower than old ones.
+  // A mount's fetched bytes are new on its disk, and a disk may read new blocks slower than old ones.
   const fetched = (side: ColdSide) => (side.kind === "plain" ? `${big(side)}.new` : big(side));
   const readBig = async (side: ColdSide) => {
     const { seconds, count } = await calls("read", fetched(side), READ_BLOCK);

@@ -18,7 +18,7 @@ import { Fault, type World } from "./world.ts";
 
 const ROOT = "/";
 
-/** What came of it. Undefined: others changed something meanwhile and nothing can be said, or it was refused. */
+/** The result. Undefined: others changed something meanwhile and nothing can be said, or the gateway refused. */
 export interface CameBack {
   readonly done: number;
   /** What was said of nodes that could not be. */
