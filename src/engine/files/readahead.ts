@@ -1,7 +1,7 @@
 /**
  * Readahead: fetches bytes ahead of a reader. The window doubles while reading is sequential; else there is hardly any.
- * After a seek, the bytes fetched ahead are about as many as were read since the seek, until the window is at its largest. So a video player that seeks
- * again and again fetches about twice the bytes that it plays.
+ * After a seek, the bytes fetched ahead are about as many as were read since the seek, until the window is at its
+ * largest. So a video player that seeks again and again fetches about twice the bytes that it plays.
  */
 import { partsWithin } from "../../lib/ranges.ts";
 import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
