@@ -224,6 +224,32 @@ test("nodes that differ only in no extended attributes and an empty list of them
   expect(it.changes).toEqual([]);
 });
 
+test("two names turned into a symlink elsewhere, by their attributes alone, stay one file when a program sets its time here", async () => {
+  const it = await beginLinked();
+  await it.save(it.alpha, "a", "old");
+  await it.link(it.alpha, "a", "b");
+  await it.drain(it.alpha);
+  for (const { id } of await it.nodes()) {
+    await it.world.run(it.world.outside.patchNode(id, { attributes: { type: "symlink", target: "elsewhere" } }));
+  }
+  await it.world.clock.advance(TURNS_MS);
+  await it.world.run(it.calls(it.beta).utimens("a", 1_000));
+  await it.drain(it.beta);
+  await it.world.clock.advance(TURNS_MS);
+  it.world.check();
+  const old = hashOf(bytesOf("old", 40));
+  expect((await it.nodes()).map(({ contentHash, attributes }) => [contentHash, attributes.link?.hash])).toEqual([
+    [old, old],
+    [old, old],
+  ]);
+  for (const mount of [it.alpha, it.beta]) {
+    for (const name of ["a", "b"]) {
+      expect(await it.world.run(it.calls(mount).readlink(name))).toBe("elsewhere");
+      expect((await it.world.run(it.calls(mount).stat(name))).links).toBe(2);
+    }
+  }
+});
+
 test("one name removed, the other written here: the removed one stays away, for the other's node has what came to it", async () => {
   const it = await beginLinked();
   await halfUpdated(it, () => it.shown(it.beta));

@@ -433,6 +433,65 @@ const FOUND: readonly Found[] = [
       { do: "outside", edit: "delete", path: "a", to: "a" },
     ],
   },
+  {
+    name: "a linked symlink becomes a file, and a third mount sees it when its content is there and its type is not yet gone",
+    options: { mounts: 3, seed: 1_048_575 },
+    steps: [
+      { do: "lag", path: 8_000, journal: 5_000, id: 0 },
+      {
+        do: "race",
+        programs: [
+          { do: "mkdir", path: "d" },
+          { do: "mkdir", path: "d" },
+        ],
+      },
+      { do: "wait", ms: 12_000 },
+      { do: "crash", mount: 1, ticks: 0, ms: 700, program: { do: "symlink", path: "d/a" } },
+      {
+        do: "race",
+        programs: [
+          { do: "link", path: "a~", to: "a" },
+          { do: "unlink", path: "d/a" },
+        ],
+      },
+      {
+        do: "race",
+        programs: [
+          { do: "unlink", path: "a" },
+          { do: "save", path: "d/b", size: 1 },
+          { do: "rename", path: "a", to: "d" },
+        ],
+      },
+      {
+        do: "race",
+        programs: [
+          { do: "backup", path: "a", size: 1, keeps: false },
+          { do: "mkdir", path: "d" },
+          { do: "save", path: "d/a", size: 1 },
+        ],
+      },
+      { do: "run", mount: 1, program: { do: "link", path: "d/b", to: "d/a" } },
+      { do: "wait", ms: 1_500 },
+      { do: "remount", mount: 0 },
+      {
+        do: "race",
+        programs: [
+          { do: "backup", path: "a", size: 1, keeps: false },
+          { do: "rename", path: "a", to: "a" },
+        ],
+      },
+      { do: "run", mount: 1, program: { do: "append", path: "d/a", size: 200_000 } },
+      {
+        do: "weather",
+        mount: 2,
+        isOffline: false,
+        latencyMs: 0,
+        faultShare: 0.5,
+        withdrawn: "node.file.read",
+      },
+      { do: "drain", mount: 2 },
+    ],
+  },
 ];
 
 test.each(FOUND)("$name", async ({ options, steps }) => {

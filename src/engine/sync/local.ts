@@ -19,7 +19,8 @@ export function localOf(
 ): Local {
   const isRoot = inode.id === ROOT_INODE;
   const group = inode.linkGroup;
-  const hash = inode.kind === "file" ? inode.hash : EMPTY_HASH;
+  const bytes = bytesOf(row, inode);
+  const { hash } = bytes;
   const isKept = group === null ? isLeft(context, row, hash) : hash === null;
   // While the content has no snapshot, the node's link stays the one in base.
   const link = isKept ? row.base?.attributes.link : linkOf(row, inode, hash);
@@ -28,8 +29,18 @@ export function localOf(
     parent: isRoot ? null : (context.nodeRows.nodeIdOfFolder(entry.parent) ?? null),
     name: entry.gatewayName ?? entry.name,
     attributes: link === undefined ? attributes : { ...attributes, link },
-    content: inode.kind === "folder" ? null : contentOf(context, inode),
+    content: inode.kind === "folder" ? null : contentOf(context, inode, bytes),
   };
+}
+
+/**
+ * The hash and the size of the content, as the node is to have them. A symlink has no bytes. But a node that was a file
+ * has bytes and a target once another client has made it a symlink by its attributes. Such bytes stay as they are.
+ */
+function bytesOf({ base }: NodeRow, { kind, hash, size, content }: Inode): Pick<LocalContent, "hash" | "size"> {
+  if (kind === "file") return { hash, size };
+  const isSymlinkThere = base !== null && base.hash !== null && base.attributes.type === "symlink";
+  return content === "clean" && isSymlinkThere ? base : { hash: EMPTY_HASH, size: 0 };
 }
 
 /**
@@ -49,12 +60,14 @@ function linkOf({ base }: NodeRow, { linkGroup: group, saves }: Inode, hash: str
   return linkOfContent(group, hash, saves ?? savesOfContent(hash), before);
 }
 
-function contentOf(context: Pick<Rows, "metadata">, inode: Inode): LocalContent {
-  const isPlain = inode.kind === "file";
-  const size = isPlain ? inode.size : 0;
-  const hash = isPlain ? inode.hash : EMPTY_HASH;
+function contentOf(
+  context: Pick<Rows, "metadata">,
+  inode: Inode,
+  { hash, size }: Pick<LocalContent, "hash" | "size">,
+): LocalContent {
   const isEmpty = size === 0 && hash === EMPTY_HASH;
-  const snapshot = isPlain && !isEmpty ? context.metadata.snapshots.newestOf(inode.id) : undefined;
+  const isPlain = inode.kind === "file" && !isEmpty;
+  const snapshot = isPlain ? context.metadata.snapshots.newestOf(inode.id) : undefined;
   return {
     state: inode.content,
     hash,
