@@ -29,6 +29,10 @@ export interface FileState {
    * forgotten the file.
    */
   removedAt: ElapsedTime | undefined;
+  /** Downloads of content under way. */
+  downloads: number;
+  /** When the last download ended; undefined: none has. */
+  downloadedAt: ElapsedTime | undefined;
   /**
    * There may be local files without a row, because not all files of an earlier mount were looked at yet; see
    * start/sweep.ts.

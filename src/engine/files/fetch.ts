@@ -203,9 +203,13 @@ export function launch(
     controller: new AbortController(),
     done: Promise.resolve(),
   };
+  const { fileState, runtime } = context;
   cacheFile.ranges.downloads.add(download);
+  fileState.downloads += 1;
   download.done = carryOut(context, cacheFile, download, course).finally(() => {
     cacheFile.ranges.downloads.delete(download);
+    fileState.downloads -= 1;
+    fileState.downloadedAt = runtime.elapsed();
     wakeReaders(cacheFile);
   });
   return download;

@@ -83,6 +83,8 @@ export function createFileState(ignoresRanges: boolean, metadata: Pick<Metadata<
     forgetsToRepeat: new Set(),
     notLookedUp: new Set(),
     removedAt: undefined,
+    downloads: 0,
+    downloadedAt: undefined,
     isUnswept: false,
     gone: [],
     isRemoving: false,

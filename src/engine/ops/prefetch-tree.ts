@@ -25,6 +25,10 @@ const LOOK_EVERY = 50;
 const REFUSALS_MAX = 2;
 /** After this time a stream rests for as long as it took. */
 const STRETCH_MS = 50;
+/** Content comes before names: while programs read content that is fetched, a stream rests at least this long. */
+const REST_WHILE_READING_MS = 950;
+/** A program that reads small files one after another counts as reading for this long after a download. */
+const READING_MS = 100;
 /** How many names of a visited folder are looked through for unknown subfolders. */
 const LOOKED_AT = 200;
 /** The pause until the next scan for folders that are new or could not be listed. */
@@ -118,6 +122,13 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
     }
   }
 
+  /** How long a stream rests after so many milliseconds. */
+  function restAfter(took: number): number {
+    const { downloads, downloadedAt } = context.fileState;
+    const isJustOver = downloadedAt !== undefined && minus(runtime.elapsed(), downloadedAt) < READING_MS;
+    return downloads > 0 || isJustOver ? Math.max(took, REST_WHILE_READING_MS) : took;
+  }
+
   /**
    * Reads everything below `top`, and `folder`, which is in it, if there are no streams. Subfolders of folders that
    * programs look into meanwhile come in between.
@@ -129,7 +140,7 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
       if (!isAllowed()) return false;
       folders += 1;
       const took = minus(runtime.elapsed(), begun);
-      if (took >= STRETCH_MS) await sleep(runtime, took, stopped.signal);
+      if (took >= STRETCH_MS) await sleep(runtime, restAfter(took), stopped.signal);
       else if (folders % LOOK_EVERY !== 0) return true;
       while (isAllowed()) {
         const next = nextPreferred();

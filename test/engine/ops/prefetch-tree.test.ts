@@ -4,6 +4,7 @@ import { RemoteError } from "../../../src/client/errors.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
+import { createBytesWorld, pattern } from "../start/bytes-world.ts";
 import { begin, entryOf, expectWhole, filesIn, folderOf, NAMES, smallTree } from "./tree-world.ts";
 
 test("each folder is listed once, a few at a time, until all are known", async () => {
@@ -251,6 +252,56 @@ test("what programs looked into last comes between two parts of a stream", async
   expect(it.asked).toEqual(["d299", "d299-in"]);
   await it.pass(10_000);
   expect([it.known(), it.streamed, it.asked.length]).toEqual(["all", ["root"], 2]);
+});
+
+test("content that programs read comes first: names are read more slowly meanwhile, and not left for good", async () => {
+  const tree = new Map<string, readonly Node[]>();
+  const many = Array.from({ length: 400 }, (_, at) => `d${at}`);
+  tree.set(
+    "root",
+    many.map((name) => folderOf(name, "root")),
+  );
+  const namesAfter = async (milliseconds: number, downloads: number) => {
+    const it = await begin(10_000, tree, {});
+    it.context.fileState.downloads = downloads;
+    it.start();
+    await it.pass(milliseconds);
+    const known = many.filter((name) => {
+      const folder = it.context.nodeRows.folderOfNode(name);
+      return folder !== undefined && it.context.metadata.inodes.get(folder)?.listed != null;
+    });
+    return { it, known: known.length };
+  };
+  const alone = await namesAfter(1000, 0);
+  const reading = await namesAfter(1000, 1);
+  expect(alone.known).toBe(many.length);
+  expect(reading.known).toBeGreaterThan(many.length / 20);
+  expect(reading.known).toBeLessThan(many.length / 2);
+  // Reading small files one after another, with moments between them in which none is downloaded.
+  const { context } = reading.it;
+  context.fileState.downloads = 0;
+  for (let passed = 0; passed < 1500; passed += 50) {
+    context.fileState.downloadedAt = context.runtime.elapsed();
+    await reading.it.pass(50);
+  }
+  expect(reading.it.known()).toBe("ahead");
+  await reading.it.pass(2000);
+  expect(reading.it.known()).toBe("all");
+});
+
+test("a download counts as reading until it has ended, a failed one too", async () => {
+  const world = await createBytesWorld();
+  const { fileState, runtime } = world.context;
+  const handle = await world.open(world.addRemote(pattern(1000)));
+  world.gateway.hold();
+  world.gateway.failures = ["malformed"];
+  const reading = Promise.allSettled([world.read(handle, 0, 10), world.read(handle, 500, 10)]);
+  await world.clock.settle();
+  expect([fileState.downloads, fileState.downloadedAt]).toEqual([1, undefined]);
+  world.gateway.release();
+  await reading;
+  await world.clock.settle();
+  expect([fileState.downloads, fileState.downloadedAt]).toEqual([0, runtime.elapsed()]);
 });
 
 test("what programs look into all the time does not lead a stream over the number of names", async () => {
