@@ -50,10 +50,23 @@ export async function rcloneSide(place: Place, name: string, line: Line): Promis
     await until("rclone has unmounted", () => !isMounted());
   }
 
+  async function forget(): Promise<void> {
+    await unmount();
+    number += 1;
+    const cache = ["--vfs-cache-mode", "full", "--cache-dir", place.path(`${name}.cache-${number}`)];
+    const control = ["--rc", "--rc-no-auth", "--rc-addr", "127.0.0.1:0"];
+    const from = ["--webdav-url", far, "--webdav-vendor", "other"];
+    const rclone = startRclone(place, ["mount", ":webdav:", folder, ...from, ...cache, ...control]);
+    mounted = { child: rclone.child, control: await rclone.said(/remote control on (http:\S+)/) };
+    await until("rclone has mounted", isMounted);
+    await dropCaches(place);
+  }
+
   return {
     kind: "mount",
     folder,
     source,
+    forget,
     async settle() {
       await until(
         "rclone has uploaded all",
@@ -63,16 +76,10 @@ export async function rcloneSide(place: Place, name: string, line: Line): Promis
       check(await place.sh(`sync -f '${source}'`));
     },
     work: async () => undefined,
-    async forget() {
+    async empty() {
       await unmount();
-      number += 1;
-      const cache = ["--vfs-cache-mode", "full", "--cache-dir", place.path(`${name}.cache-${number}`)];
-      const control = ["--rc", "--rc-no-auth", "--rc-addr", "127.0.0.1:0"];
-      const from = ["--webdav-url", far, "--webdav-vendor", "other"];
-      const rclone = startRclone(place, ["mount", ":webdav:", folder, ...from, ...cache, ...control]);
-      mounted = { child: rclone.child, control: await rclone.said(/remote control on (http:\S+)/) };
-      await until("rclone has mounted", isMounted);
-      await dropCaches(place);
+      check(await place.sh(`find '${source}' -mindepth 1 -delete`));
+      await forget();
     },
     async end() {
       await unmount();

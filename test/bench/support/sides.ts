@@ -15,6 +15,8 @@ export interface Side {
   settle(): Promise<void>;
   /** Since it began; of a plain folder undefined. */
   work(): Promise<DaemonWork | undefined>;
+  /** Removes all of its files, where that is quicker than by name in `folder`. */
+  empty?(): Promise<void>;
 }
 
 /** What a mount's daemon had to do. */
@@ -119,6 +121,7 @@ export async function dropCaches(place: Place): Promise<void> {
 
 /** All of a side's files, so that the next workload finds it empty. */
 export async function empty(place: Place, side: Side): Promise<void> {
+  if (side.empty !== undefined) return side.empty();
   check(await place.sh(`find '${side.folder}' -mindepth 1 -delete`, { timeoutMs: DRAIN_LIMIT_MS }));
   await side.settle();
 }
