@@ -2,7 +2,7 @@
  * Hard links: a file with several names. Each name is a node of its own at the gateway; all mounts show one file, whichever
  * of its nodes is written, copied, removed or changed by a client that knows of no links.
  */
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { PLAIN, without } from "../support/features.ts";
 import { isContentWrite, refuseReferences } from "./support/content-write.ts";
 import { beginLinked, halfUpdated, type LinkedWorld, oneFile } from "./support/linked-world.ts";
@@ -248,6 +248,52 @@ test("two names turned into a symlink elsewhere, by their attributes alone, stay
       expect((await it.world.run(it.calls(mount).stat(name))).links).toBe(2);
     }
   }
+});
+
+describe("a symlink whose node has bytes, because another client made it of a file by its attributes", () => {
+  async function symlinkWithBytes() {
+    const it = await beginLinked();
+    await it.save(it.alpha, "with-bytes", "old");
+    await it.drain(it.alpha);
+    const [node] = await it.nodes();
+    const attributes = { type: "symlink", target: "elsewhere" } as const;
+    await it.world.run(it.world.outside.patchNode(node?.id ?? "", { attributes }));
+    await it.world.clock.advance(TURNS_MS);
+    expect(await it.world.run(it.calls(it.alpha).readlink("with-bytes"))).toBe("elsewhere");
+    return it;
+  }
+
+  /** Both mounts show these symlinks, by name, with their targets and numbers of names. */
+  async function bothShow(it: LinkedWorld, symlinks: Readonly<Record<string, readonly [target: string, links: number]>>) {
+    await it.drain(it.alpha);
+    await it.world.clock.advance(TURNS_MS);
+    it.world.check();
+    expect((await it.nodes()).map(({ name }) => name).sort()).toEqual(Object.keys(symlinks).sort());
+    for (const mount of [it.alpha, it.beta]) {
+      for (const [name, shown] of Object.entries(symlinks)) {
+        const target = await it.world.run(it.calls(mount).readlink(name));
+        expect([name, target, (await it.world.run(it.calls(mount).stat(name))).links]).toEqual([name, ...shown]);
+      }
+    }
+  }
+
+  test("another name for it is a name of the same file", async () => {
+    const it = await symlinkWithBytes();
+    await it.link(it.alpha, "with-bytes", "other");
+    await bothShow(it, { "with-bytes": ["elsewhere", 2], other: ["elsewhere", 2] });
+  });
+
+  test("moved over a plain symlink, and a plain symlink over it: the target is kept, and the drain ends", async () => {
+    const it = await symlinkWithBytes();
+    const { world, alpha, calls } = it;
+    await world.run(calls(alpha).symlink("plain", "of-here"));
+    await world.run(calls(alpha).symlink("plain too", "over"));
+    await it.drain(alpha);
+    await world.run(calls(alpha).rename("over", "with-bytes"));
+    await bothShow(it, { "with-bytes": ["plain too", 1], "of-here": ["plain", 1] });
+    await world.run(calls(alpha).rename("with-bytes", "of-here"));
+    await bothShow(it, { "of-here": ["plain too", 1] });
+  });
 });
 
 test("one name removed, the other written here: the removed one stays away, for the other's node has what came to it", async () => {

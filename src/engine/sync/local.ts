@@ -7,19 +7,20 @@ import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Remote, Rows } from "../core/index.ts";
+import { mayRefer } from "../host/index.ts";
 import type { Tree } from "../tree/index.ts";
 import type { Local, LocalContent } from "./plan.ts";
 
 /** The local state of the row whose name is `entry` and whose content is `inode`. */
 export function localOf(
-  context: Pick<Rows & Remote & Tree, "nodeRows" | "client" | "metadata">,
+  context: Pick<Rows & Remote & Tree, "nodeRows" | "client" | "network" | "metadata">,
   row: NodeRow,
   entry: Entry,
   inode: Inode,
 ): Local {
   const isRoot = inode.id === ROOT_INODE;
   const group = inode.linkGroup;
-  const bytes = bytesOf(row, inode);
+  const bytes = contentBytes(context, inode);
   const { hash } = bytes;
   const isKept = group === null ? isLeft(context, row, hash) : hash === null;
   // While the content has no snapshot, the node's link stays the one in base.
@@ -34,13 +35,15 @@ export function localOf(
 }
 
 /**
- * The hash and the size of the content, as the node is to have them. A symlink has no bytes. But a node that was a file
- * has bytes and a target once another client has made it a symlink by its attributes. Such bytes stay as they are.
+ * The hash and the size of the content that the node is to have. A program gives a symlink no bytes. But a node that
+ * clients turn from a file into a symlink, or back, has a target and bytes for a while, or for good. Such bytes are a
+ * version like those of a file: requests refer to them, and the node's link must name them.
  */
-function bytesOf({ base }: NodeRow, { kind, hash, size, content }: Inode): Pick<LocalContent, "hash" | "size"> {
+function contentBytes(context: Pick<Remote, "client" | "network">, inode: Inode): Pick<LocalContent, "hash" | "size"> {
+  const { kind, hash, size, content } = inode;
   if (kind === "file") return { hash, size };
-  const isSymlinkThere = base !== null && base.hash !== null && base.attributes.type === "symlink";
-  return content === "clean" && isSymlinkThere ? base : { hash: EMPTY_HASH, size: 0 };
+  const isVersion = content === "clean" && hash !== null && mayRefer(context, inode);
+  return isVersion ? { hash, size } : { hash: EMPTY_HASH, size: 0 };
 }
 
 /**

@@ -212,7 +212,7 @@ function isVersion(view: View, content: LocalContent): boolean {
 const isBorrowed = (view: View, content: LocalContent) =>
   isVersion(view, content) && !view.mayRefer && !isReady(content);
 
-/** True: the bytes can be sent. There is a snapshot, or there are no bytes. A symlink has none. */
+/** True: the bytes can be sent. There is a snapshot, or there are no bytes. */
 function isReady({ state, hash, size, hasSnapshot }: LocalContent): boolean {
   return hash !== null && hasSnapshot && (state === "dirty" || size === 0);
 }
@@ -337,7 +337,7 @@ function judge(view: View, seen: Seen, base: Base): Step {
   let isContentAdopted = false;
   let isContentAgreed = false;
   const attributes = judgeAttributes(view, local, node, base);
-  // A file that has become a symlink has no bytes any more, whatever its head is.
+  // A file that has become a symlink shows no bytes any more, whatever its head is.
   const isRetyped = attributes.type !== local.attributes.type;
   if ((isContentMoved || isRetyped) && local.content !== null) {
     const { content } = local;
