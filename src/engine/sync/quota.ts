@@ -49,6 +49,8 @@ export function createQuota(
   let askedAt: ElapsedTime | undefined;
   /** No request was in flight when the gateway told the number. */
   let isExact = true;
+  /** The requests that were in flight then: the number may have their effect, or may not. */
+  let mayBeCounted: ReadonlySet<AttemptId> = new Set();
   /** Bytes. An upper bound of the growth by waiting content. */
   let mostWaiting = Number.POSITIVE_INFINITY;
   /** Bytes that programs were allowed to add since the start. */
@@ -66,10 +68,12 @@ export function createQuota(
 
   const room = () => (limit === undefined ? Number.POSITIVE_INFINITY : limit - used());
 
-  function learn(newLimit: number | undefined, newUsed: number): void {
+  function learn(newLimit: number | undefined, newUsed: number, wasSending: boolean): void {
     const before = room();
     limit = newLimit;
     held = newUsed;
+    mayBeCounted = new Set(context.sending.keys());
+    isExact = !wasSending && mayBeCounted.size === 0;
     if (room() > before) handOut();
     lookLater();
   }
@@ -109,9 +113,8 @@ export function createQuota(
       if (!isShown) return;
       isKnown = true;
       toldAt = runtime.elapsed();
-      isExact = !wasSending && context.sending.size === 0;
       if (found.quota !== limit) log.info({ quota: found.quota, used: found.used }, "the workspace's quota");
-      learn(found.quota, found.used ?? 0);
+      learn(found.quota, found.used ?? 0, wasSending);
     } catch (error) {
       network.failed(error);
       // An account that may not see the token's workspace gets the same answer.
@@ -176,14 +179,16 @@ export function createQuota(
     refused(excess) {
       isKnown = true;
       toldAt = runtime.elapsed();
-      learn(excess.quota, excess.used);
+      learn(excess.quota, excess.used, true);
     },
     grew({ id, node }, growth) {
       if (limit === undefined || growth === 0) return;
+      sum.grew(id, { node, growth });
+      // Bytes that were freed twice would let in programs whose bytes have no room. The next answer has them for sure.
+      if (growth < 0 && mayBeCounted.has(id)) return;
       const before = room();
       if (growing.size === 0) runtime.soon(countGrown);
       growing.set(id, { node, growth });
-      sum.grew(id, { node, growth });
       if (room() > before) handOut();
     },
     async require(added, exactly = async () => added) {

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { createQuota } from "../../../src/engine/sync/index.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
+import { attemptId, nodeRowId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { make, makeWorld, nodeOf } from "../../support/rows-world.ts";
 import { pattern, withParts } from "../start/bytes-world.ts";
@@ -87,4 +88,29 @@ test("of two that ask at a time, the second counts what the first was let add", 
   const saved = [save(0), save(600)];
   await world.clock.advance(10_000);
   expect((await Promise.all(saved)).map((answer) => answer === "done")).toEqual([true, false]);
+});
+
+test("what a deletion frees counts once, if the gateway tells what it holds before it answers the deletion", async () => {
+  const world = await makeWorld();
+  const { workspace, client } = world.context;
+  const told = { ...workspace, quota: 2_000, used: 1_500 };
+  const context = withParts(world.context, {
+    client: { ...client, findWorkspace: async () => ({ ...told, used: 500 }) },
+  });
+  const quota = createQuota(context, told, true);
+  const [counted, later] = [
+    { id: attemptId(1), node: nodeRowId(1) },
+    { id: attemptId(2), node: nodeRowId(2) },
+  ];
+  context.sending.set(counted.id, () => {});
+  await quota.look();
+  quota.grew(counted, -1_000);
+  await world.clock.settle();
+  expect(quota.used).toBe(500);
+  // No request is in flight when the gateway tells it again.
+  context.sending.clear();
+  await quota.look();
+  quota.grew(later, -100);
+  await world.clock.settle();
+  expect(quota.used).toBe(400);
 });
