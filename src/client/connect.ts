@@ -71,7 +71,7 @@ export interface ConnectOptions {
   readonly retries?: RetryOptions | false | undefined;
   /** The limits on silence. No call has a limit on its whole time; a signal can set one. */
   readonly limits?: SilenceLimits | undefined;
-  /** The largest number of connections for each of: calls without content, downloads, uploads. Default 24. */
+  /** The largest number of connections for each of: calls without content, downloads, uploads. Default 16. */
   readonly connections?: number | undefined;
   /** One line per request at level debug, never with a token. A pino logger fits. Default: none. */
   readonly log?: Logger | undefined;

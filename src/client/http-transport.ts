@@ -101,7 +101,7 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
     const [connector, downloads] = await connectorsOf(options, connect, hasReadBuffers);
     const lane = (
       limits: Omit<ExchangeLimits, "connect">,
-      connections: number | null = options.connections ?? 24,
+      connections: number | null = options.connections ?? 16,
       by = connector,
     ) => ({
       pool: new Pool(origin, { connections, pipelining: 1, connect: by }),

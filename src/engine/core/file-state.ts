@@ -29,10 +29,12 @@ export interface FileState {
    * forgotten the file.
    */
   removedAt: ElapsedTime | undefined;
-  /** Downloads of content under way. */
+  /** The number of downloads of content under way. While there are some, fewer names are read ahead. */
   downloads: number;
   /** When the last download ended; undefined: none has. */
   downloadedAt: ElapsedTime | undefined;
+  /** The number of small files that are being fetched before a program opens them. */
+  filePrefetches: number;
   /**
    * There may be local files without a row, because not all files of an earlier mount were looked at yet; see
    * start/sweep.ts.

@@ -85,6 +85,7 @@ export function createFileState(ignoresRanges: boolean, metadata: Pick<Metadata<
     removedAt: undefined,
     downloads: 0,
     downloadedAt: undefined,
+    filePrefetches: 0,
     isUnswept: false,
     gone: [],
     isRemoving: false,

@@ -40,7 +40,9 @@ function follow(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile
 function mayFetch({ network, disk, metadata, settings, fileState }: Rows & LocalFiles & Remote & Host): boolean {
   if (!network.isOnline || network.pauseMs("getContent") > 0) return false;
   if (disk.trouble !== undefined || !disk.mayKeep || fileState.stopped.signal.aborted) return false;
-  return metadata.cacheFiles.totalBytes() + AccessSequences.AHEAD_MAX * SMALL <= settings.cacheLimit;
+  // However many programs go through folders, some connections stay free for requests that programs wait for.
+  if (fileState.filePrefetches >= AccessSequences.AHEAD_MAX) return false;
+  return metadata.cacheFiles.totalBytes() + (fileState.filePrefetches + 1) * SMALL <= settings.cacheLimit;
 }
 
 /** True: a small clean file whose content is not here. */
@@ -54,7 +56,9 @@ function isWanted(
 
 /** Fetches the file as if a program read it. If that fails, a program that opens it will fetch it. */
 async function fetchWhole(context: LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
-  const { signal } = context.fileState.stopped;
+  const { fileState } = context;
+  const { signal } = fileState.stopped;
+  fileState.filePrefetches += 1;
   try {
     const cacheFile = await context.cacheFiles.open(lineage, { write: false });
     try {
@@ -64,5 +68,7 @@ async function fetchWhole(context: LocalFiles & Host, lineage: KernelNodeId): Pr
     }
   } catch (error) {
     context.log.debug({ err: error, lineage }, "fetching the next file of a folder failed");
+  } finally {
+    fileState.filePrefetches -= 1;
   }
 }

@@ -23,11 +23,11 @@ const AT_ONCE = 3;
 const LOOK_EVERY = 50;
 /** After this many refusals in a row, the gateway counts as one without streams. */
 const REFUSALS_MAX = 2;
-/** After this time a stream rests for as long as it took. */
+/** After this time a stream rests, for at least as long. */
 const STRETCH_MS = 50;
-/** Content comes before names: while programs read content that is fetched, a stream rests at least this long. */
+/** Content comes before names: while content is downloaded, a stream rests at least this long. */
 const REST_WHILE_READING_MS = 950;
-/** A program that reads small files one after another counts as reading for this long after a download. */
+/** So long after a download a program still counts as reading: it may read small files one after another. */
 const READING_MS = 100;
 /** How many names of a visited folder are looked through for unknown subfolders. */
 const LOOKED_AT = 200;
@@ -122,7 +122,7 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
     }
   }
 
-  /** How long a stream rests after so many milliseconds. */
+  /** The length of a stream's rest after a stretch of so many milliseconds. */
   function restAfter(took: number): number {
     const { downloads, downloadedAt } = context.fileState;
     const isJustOver = downloadedAt !== undefined && minus(runtime.elapsed(), downloadedAt) < READING_MS;
