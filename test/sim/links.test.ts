@@ -264,7 +264,10 @@ describe("a symlink whose node has bytes, because another client made it of a fi
   }
 
   /** Both mounts show these symlinks, by name, with their targets and numbers of names. */
-  async function bothShow(it: LinkedWorld, symlinks: Readonly<Record<string, readonly [target: string, links: number]>>) {
+  async function bothShow(
+    it: LinkedWorld,
+    symlinks: Readonly<Record<string, readonly [target: string, links: number]>>,
+  ) {
     await it.drain(it.alpha);
     await it.world.clock.advance(TURNS_MS);
     it.world.check();
