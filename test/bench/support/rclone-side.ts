@@ -4,7 +4,6 @@
  */
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readMountTable } from "../../../src/daemon/mount-table.ts";
 import { run, until } from "../../support/child.ts";
 import { check, type Place } from "../../support/wsfs.ts";
 import { type Line, startRelay } from "./relay.ts";
@@ -38,7 +37,8 @@ export async function rcloneSide(place: Place, name: string, line: Line): Promis
   let number = 0;
   let mounted: { readonly child: ChildProcess; readonly control: string } | undefined;
 
-  const isMounted = () => readMountTable().some(({ type, mountpoint }) => type === TYPE && mountpoint === folder);
+  // An ordinary user may have a mount namespace of their own.
+  const isMounted = async () => (await place.sh(`grep -q ' ${folder} ${TYPE} ' /proc/self/mounts`)).code === 0;
 
   async function unmount(): Promise<void> {
     const child = mounted?.child;
@@ -47,7 +47,7 @@ export async function rcloneSide(place: Place, name: string, line: Line): Promis
     const ended = once(child, "exit");
     child.kill("SIGTERM");
     await ended;
-    await until("rclone has unmounted", () => !isMounted());
+    await until("rclone has unmounted", async () => !(await isMounted()));
   }
 
   async function forget(): Promise<void> {
