@@ -286,17 +286,18 @@ describe("a symlink whose node has bytes, because another client made it of a fi
     await bothShow(it, { "with-bytes": ["elsewhere", 2], other: ["elsewhere", 2] });
   });
 
-  test("moved over a plain symlink, and a plain symlink over it: the target is kept, and the drain ends", async () => {
-    const it = await symlinkWithBytes();
-    const { world, alpha, calls } = it;
-    await world.run(calls(alpha).symlink("plain", "of-here"));
-    await world.run(calls(alpha).symlink("plain too", "over"));
-    await it.drain(alpha);
-    await world.run(calls(alpha).rename("over", "with-bytes"));
-    await bothShow(it, { "with-bytes": ["plain too", 1], "of-here": ["plain", 1] });
-    await world.run(calls(alpha).rename("with-bytes", "of-here"));
-    await bothShow(it, { "of-here": ["plain too", 1] });
-  });
+  for (const [from, to, target] of [
+    ["with-bytes", "plain", "elsewhere"],
+    ["plain", "with-bytes", "of here"],
+  ] as const) {
+    test(`${from} moved over ${to}: the target is kept, the other name goes, and the drain ends`, async () => {
+      const it = await symlinkWithBytes();
+      await it.world.run(it.calls(it.alpha).symlink("of here", "plain"));
+      await it.drain(it.alpha);
+      await it.world.run(it.calls(it.alpha).rename(from, to));
+      await bothShow(it, { [to]: [target, 1] });
+    });
+  }
 });
 
 test("one name removed, the other written here: the removed one stays away, for the other's node has what came to it", async () => {

@@ -31,7 +31,7 @@ export interface Sequence {
 
 /** The last folders that were read, and the place up to which each was read. */
 export class AccessSequences {
-  /** The most entries of a folder ahead at a time. Of a mount's connections, a dozen are left to programs that wait. */
+  /** The most entries of a folder ahead at a time. Each takes a connection while it is fetched. */
   static readonly AHEAD_MAX = 20;
   readonly #entries: Metadata<unknown>["entries"];
   /** By folder (inode), the longest unused first. */

@@ -40,7 +40,7 @@ function follow(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile
 function mayFetch({ network, disk, metadata, settings, fileState }: Rows & LocalFiles & Remote & Host): boolean {
   if (!network.isOnline || network.pauseMs("getContent") > 0) return false;
   if (disk.trouble !== undefined || !disk.mayKeep || fileState.stopped.signal.aborted) return false;
-  // However many programs go through folders, some connections stay free for requests that programs wait for.
+  // A limit for all folders together: programs may be waiting for the connections. One folder at a time may pass it.
   if (fileState.filePrefetches >= AccessSequences.AHEAD_MAX) return false;
   return metadata.cacheFiles.totalBytes() + (fileState.filePrefetches + 1) * SMALL <= settings.cacheLimit;
 }
