@@ -7,6 +7,17 @@ import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { createBytesWorld, pattern } from "../start/bytes-world.ts";
 import { begin, entryOf, expectWhole, filesIn, folderOf, NAMES, smallTree } from "./tree-world.ts";
 
+/** So many folders in the root (d000, d001, …), each with what is in it. */
+function wideTree(count: number, inside: (name: string) => readonly Node[]) {
+  const names = Array.from({ length: count }, (_, at) => `d${String(at).padStart(3, "0")}`);
+  const tree = new Map<string, readonly Node[]>(names.map((name) => [name, inside(name)]));
+  tree.set(
+    "root",
+    names.map((name) => folderOf(name, "root")),
+  );
+  return { tree, names };
+}
+
 test("each folder is listed once, a few at a time, until all are known", async () => {
   const it = await begin(1000);
   expect(it.known()).toBe("ahead");
@@ -180,13 +191,7 @@ test("what the journal told since the snapshot is asked for once, and every fold
 });
 
 test("while the workspace changes all the time, what one stream has told is not told again by the next", async () => {
-  const tree = new Map<string, readonly Node[]>();
-  const names = Array.from({ length: 30 }, (_, at) => `t${at}`);
-  tree.set(
-    "root",
-    names.map((name) => folderOf(name, "root")),
-  );
-  for (const name of names) tree.set(name, filesIn(name, 1));
+  const { tree } = wideTree(30, (name) => filesIn(name, 1));
   let parts = 0;
   const onPart = () => {
     parts += 1;
@@ -233,13 +238,7 @@ test("after many changes a new snapshot is taken", async () => {
 });
 
 test("what programs looked into last comes between two parts of a stream", async () => {
-  const tree = new Map<string, readonly Node[]>();
-  const many = Array.from({ length: 300 }, (_, at) => `d${String(at).padStart(3, "0")}`);
-  tree.set(
-    "root",
-    many.map((name) => folderOf(name, "root")),
-  );
-  for (const name of many) tree.set(name, [folderOf(`${name}-in`, name)]);
+  const { tree } = wideTree(300, (name) => [folderOf(`${name}-in`, name)]);
   const it = await begin(10_000, tree, {});
   it.start();
   await it.pass(100);
@@ -255,12 +254,7 @@ test("what programs looked into last comes between two parts of a stream", async
 });
 
 test("content that programs read comes first: names are read more slowly meanwhile, and not left for good", async () => {
-  const tree = new Map<string, readonly Node[]>();
-  const many = Array.from({ length: 400 }, (_, at) => `d${at}`);
-  tree.set(
-    "root",
-    many.map((name) => folderOf(name, "root")),
-  );
+  const { tree, names: many } = wideTree(400, () => []);
   const namesAfter = async (milliseconds: number, downloads: number) => {
     const it = await begin(10_000, tree, {});
     it.context.fileState.downloads = downloads;
@@ -305,13 +299,7 @@ test("a download counts as reading until it has ended, a refused one too", async
 });
 
 test("what programs look into all the time does not lead a stream over the number of names", async () => {
-  const tree = new Map<string, readonly Node[]>();
-  const many = Array.from({ length: 300 }, (_, at) => `d${String(at).padStart(3, "0")}`);
-  tree.set(
-    "root",
-    many.map((name) => folderOf(name, "root")),
-  );
-  for (const name of many) tree.set(name, filesIn(name, 20));
+  const { tree } = wideTree(300, (name) => filesIn(name, 20));
   const it = await begin(2000, tree, {});
   it.start();
   for (let time = 0; time < 10_000; time += 10) {
