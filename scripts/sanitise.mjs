@@ -13,6 +13,7 @@ import { tmpdir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { runTests, tellCounts } from "./run-tests.mjs";
 import { nodeHeaders, projectFolder, setup } from "./setup.mjs";
+import { tellFailure } from "./test-counts.mjs";
 
 /** These two tests compile supervisors of their own, which have no sanitisers. */
 const OF_THEIR_OWN = ["supervisor-reload-trial.test.ts", "supervisor-starved.test.ts"];
@@ -94,7 +95,11 @@ async function test() {
   const asked = process.argv.slice(2);
   const counts = await runTests(copy, asked.length > 0 ? asked : TESTS, { env });
   const found = readdirSync(reports).sort();
-  for (const name of found) process.stderr.write(`${readFileSync(join(reports, name), "utf8")}\n`);
+  for (const name of found) {
+    const message = readFileSync(join(reports, name), "utf8");
+    process.stderr.write(`${message}\n`);
+    tellFailure("a report of a sanitiser", [{ message }]);
+  }
   if (found.length > 0) process.stderr.write(`sanitise: ${found.length} reports of sanitisers, shown above\n`);
   if (counts === undefined) process.exitCode = 2;
   // A process may have been meant to fail.

@@ -20,19 +20,17 @@ test("--help says what may be given, and runs nothing", async () => {
   expect(stdout).toContain("npm test -- --fast");
 });
 
-test("a file that blocks its process ends the run: it is named, and is a failure", async () => {
+/** Runs the reporter on a file of each test: its name and body. */
+async function reported(tests: Readonly<Record<string, string>>) {
   const folder = await temporaryFolder();
-  const test = (name: string, body: string) =>
-    writeFileSync(
-      join(folder, `${name}.test.mjs`),
-      `import { test } from "vitest";\ntest("${name}", () => {${body}});\n`,
-    );
-  test("a-good", "");
-  test("b-blocks", "for (;;);");
+  for (const [name, body] of Object.entries(tests)) {
+    const text = `import { expect, test } from "vitest";\ntest("${name}", () => {${body}});\n`;
+    writeFileSync(join(folder, `${name}.test.mjs`), text);
+  }
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
-  const counts = join(folder, "counts.json");
+  const [counts, failures] = [join(folder, "counts.json"), join(folder, "failures")];
   const reporter = join(ROOT, "scripts/test-counts.mjs");
-  const env = { ...process.env, WSFS_TEST_COUNTS: counts, WSFS_TEST_LIMIT_MS: "6000" };
+  const limits = { WSFS_TEST_COUNTS: counts, WSFS_TEST_FAILURES: failures, WSFS_TEST_LIMIT_MS: "6000" };
   const args = [
     join(ROOT, "node_modules/vitest/vitest.mjs"),
     "run",
@@ -40,8 +38,23 @@ test("a file that blocks its process ends the run: it is named, and is a failure
     `--reporter=${reporter}`,
     "--maxWorkers=2",
   ];
-  const { code, stderr } = await run(process.execPath, args, { env });
-  expect([code, stderr]).toEqual([1, "test: b-blocks.test.mjs has not ended after 0.1 minutes; the run ends\n"]);
-  expect(JSON.parse(readFileSync(counts, "utf8"))).toMatchObject({ passed: 1, skipped: 0 });
-  expect(JSON.parse(readFileSync(counts, "utf8")).failed).toBeGreaterThan(0);
+  const { code, stderr } = await run(process.execPath, args, { env: { ...process.env, ...limits } });
+  const text = (path: string) => readFileSync(path, "utf8");
+  return { code, stderr, counts: JSON.parse(text(counts)), failures: text(failures) };
+}
+
+test("a file that blocks its process ends the run: it is named, and is a failure", async () => {
+  const { code, stderr, counts, failures } = await reported({ "a-good": "", "b-blocks": "for (;;);" });
+  const said = "b-blocks.test.mjs has not ended after 0.1 minutes; the run ends";
+  expect([code, stderr]).toEqual([1, `test: ${said}\n`]);
+  expect(counts).toMatchObject({ passed: 1, skipped: 0 });
+  expect(counts.failed).toBeGreaterThan(0);
+  expect(failures).toContain(`failed: outside of a test\n${said}\n`);
+});
+
+test("what failed is kept, with the reason, for the end of a run of several parts", async () => {
+  const { code, counts, failures } = await reported({ "a-good": "", "b-bad": 'expect("is").toBe("right");' });
+  expect([code, counts]).toEqual([1, { passed: 1, failed: 1, skipped: 0 }]);
+  expect(failures).toMatch(/^failed: b-bad\.test\.mjs > b-bad\nexpected 'is' to be 'right'.*b-bad\.test\.mjs:2/s);
+  expect(failures).not.toContain("a-good");
 });
