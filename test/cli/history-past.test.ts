@@ -3,13 +3,13 @@
  * after the other.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../support/child.ts";
+import { finished, until } from "../support/child.ts";
 import { check } from "../support/wsfs.ts";
 import { createHistory, type History, linesOf, mountBare, TIME } from "./support/history.ts";
 
 let history: History;
 beforeAll(async () => {
-  history = await createHistory();
+  history = await createHistory(["--faults"]);
 }, 60_000);
 afterAll(() => history?.end());
 
@@ -229,8 +229,13 @@ test("what the mount did is taken back, and that again; what others changed sinc
 
 test("an undo of one folder, of what is not sent yet, and by the name of the mount", async () => {
   await history.work("echo 1 > docs/here; echo 1 > there");
+  await history.setFaults({ faults: { writeContent: { unavailable: 1 } } });
   check(await history.mount.sh("echo 2 > docs/here; echo 2 > there"));
-  const inDocs = await history.wsfs("undo", "mount/docs", "--last", "1", "--yes");
+  const command = history.place.spawnWsfs(["undo", "mount/docs", "--last", "1", "--yes"]);
+  const ended = finished(command);
+  await new Promise((resolve) => command.stderr?.once("data", resolve));
+  await history.setFaults({ faults: {} });
+  const inDocs = await ended;
   expect(inDocs.stdout).toMatch(/^content +\/docs\/here, as before\n1 change taken back/);
   expect(inDocs.stderr).toMatch(/^wsfs: waiting until .*mount has uploaded 2 changes/);
   await until(

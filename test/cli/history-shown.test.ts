@@ -1,12 +1,16 @@
 /** A command that changed the gateway ends when programs in its mount see that, although the journal tells of it late. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { finished } from "../support/child.ts";
+import { finished, until } from "../support/child.ts";
 import { check } from "../support/wsfs.ts";
 import { createHistory, type History } from "./support/history.ts";
 
+const LAG_MS = 1_500;
+/** Longer than a test. */
+const LONG_MS = 300_000;
+
 let history: History;
 beforeAll(async () => {
-  history = await createHistory(["--journal-lag", "1500"]);
+  history = await createHistory(["--journal-lag", String(LAG_MS), "--faults"]);
 }, 60_000);
 afterAll(() => history?.end());
 
@@ -36,16 +40,20 @@ test("undo, undelete and restore end when the mount shows what they did", async 
 test("a mount that does not show it in time is named", async () => {
   await history.work("echo one > f");
   await history.work("echo two > f");
+  await history.setFaults({ journalLagMs: LONG_MS });
   const restored = await history.wsfs("restore", "mount/f@1", "--timeout", "1");
   expect(restored).toMatchObject({ code: 0, stdout: expect.stringContaining("is the newest now") });
   expect(restored.stderr).toBe(
     `wsfs: it is done at the gateway, and ${history.mount.dir} does not show all of it yet\n`,
   );
+  await history.setFaults({ journalLagMs: LAG_MS });
+  await until("it shows it", async () => check(await history.mount.sh("cat f")).stdout === "one\n");
 }, 60_000);
 
 test("a mount that ends before it shows it does not make the command fail", async () => {
   await history.work("echo one > g");
   await history.work("echo two > g");
+  await history.setFaults({ journalLagMs: LONG_MS });
   const command = history.place.spawnWsfs(["restore", "mount/g@1"]);
   const ended = finished(command);
   await new Promise((resolve) => command.stdout?.once("data", resolve));

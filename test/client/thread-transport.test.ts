@@ -185,7 +185,7 @@ test("an answer says what became of the change, also where the rest of it does n
   });
   const transport = createThreadTransport({
     baseUrl: server.baseUrl,
-    limits: { metadata: 150 },
+    limits: { metadata: 2_000 },
     startThread: startHttpThread,
   });
   onTestFinished(() => transport.close());

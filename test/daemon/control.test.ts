@@ -13,11 +13,13 @@ import { request } from "node:http";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { getQueue, getStatus, postDrain, postRetry, postUnmount } from "../../src/daemon/control-client.ts";
 import type { MountStatus, QueueItem, QueueSums } from "../../src/daemon/control-messages.ts";
 import { type ControlHandlers, type ControlServer, startControlServer } from "../../src/daemon/control-server.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { patiently } from "../support/patiently.ts";
 import { becomeStranger, STRANGER } from "../support/stranger.ts";
 
 const STATUS: MountStatus = {
@@ -115,7 +117,7 @@ it("is reached by a path longer than a socket's address", async () => {
   for (let time = 0; time < 5; time += 1) expect(await getStatus(at(socket))).toEqual(STATUS);
   expect(statSync(socket).mode & 0o777).toBe(0o600);
   expect(readdirSync(folder)).toEqual(["7.sock"]);
-  await vi.waitFor(() => expect(descriptors()).toBeLessThanOrEqual(before));
+  await vi.waitFor(() => expect(descriptors()).toBeLessThanOrEqual(before), patiently);
   await server?.close();
   server = undefined;
   expect(readdirSync(folder)).toEqual([]);
@@ -321,16 +323,21 @@ it("a daemon that hangs within its answer is not waited for, neither beyond a dr
   const seen = () => new Promise<void>((resolve) => begun.push(resolve));
   const outcomes: string[] = [];
   const told = (error: Error) => void outcomes.push(error.message);
+  // The clock of the test stands still meanwhile.
+  const outcome = async (count: number) => {
+    while (outcomes.length < count) await setImmediate();
+  };
   const bothBegun = Promise.all([seen(), seen()]);
   postDrain(at(socket), { settle: true, timeoutMs: 60_000 }, () => begun[0]?.()).catch(told);
   getQueue(at(socket), 9, { sums() {}, item: () => begun[1]?.() }).catch(told);
   await bothBegun;
   await vi.advanceTimersByTimeAsync(10_000);
-  await vi.waitFor(() => expect(outcomes).toEqual(["the daemon does not answer (for 10 s)"]));
+  await outcome(1);
+  expect(outcomes).toEqual(["the daemon does not answer (for 10 s)"]);
   await vi.advanceTimersByTimeAsync(55_000);
   expect(outcomes).toHaveLength(1);
   await vi.advanceTimersByTimeAsync(5_000);
-  await vi.waitFor(() => expect(outcomes).toHaveLength(2));
+  await outcome(2);
 });
 
 it("stops a drain nobody waits for any more", async () => {

@@ -14,6 +14,7 @@ import { claimFolder } from "../../src/lib/claim-folder.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { CONNECTION } from "../support/connection.ts";
+import { patiently } from "../support/patiently.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { SETTINGS } from "./settings.ts";
 
@@ -95,7 +96,7 @@ it("a daemon that takes over and fails before it serves leaves what programs hav
   });
   expect(exitCode).toBe(1);
   const said = () => lines.filter((line) => line !== "heartbeat");
-  await vi.waitFor(() => expect(said()).toEqual(["failed 1 no space left on the disk"]));
+  await vi.waitFor(() => expect(said()).toEqual(["failed 1 no space left on the disk"]), patiently);
   const left = openHandleFile(path, mountId, { wasOwnFault: false }, SILENT)?.handles;
   expect(left).toEqual([{ ...FILE, id }]);
 });
@@ -107,6 +108,6 @@ it("a daemon that takes over makes no state dir where that of its mount was", as
   const { exitCode, lines } = await takeOver(settings, () => Promise.reject(new Error("there is nothing to start")));
   expect(exitCode).toBe(1);
   const why = "failed 1 the state dir has no record of this mount, so no daemon can take it over";
-  await vi.waitFor(() => expect(lines).toContain(why));
+  await vi.waitFor(() => expect(lines).toContain(why), patiently);
   expect(existsSync(stateDir)).toBe(false);
 });

@@ -7,6 +7,7 @@ import { startGateway } from "../../src/gateway/start.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { createTestCore } from "../support/gateway-core.ts";
 import { sendRaw, serveCore } from "../support/gateway-http.ts";
+import { patiently } from "../support/patiently.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const SIZE = 2_000_000;
@@ -63,7 +64,7 @@ test("content that breaks while it is sent breaks the answer off, and the log ha
   const received = await sendRaw(port, head);
   expect(received.length).toBeLessThan(SIZE);
   expect(received === "" || received.includes(`content-length: ${SIZE}`)).toBe(true);
-  await vi.waitUntil(() => done.length === 1);
+  await vi.waitUntil(() => done.length === 1, patiently);
   expect(causes).toEqual(["Error: the disk is gone"]);
   expect(done).toMatchObject([{ status: 200, broken: true }]);
 });

@@ -5,6 +5,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { issueToken, type RunningGateway, type StartGatewayOptions, startGateway } from "../../src/gateway/start.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import type { AnswerJson } from "../support/answer-json.ts";
+import { patiently } from "../support/patiently.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const json = async (answer: Response): Promise<AnswerJson> => JSON.parse(await answer.text());
@@ -104,7 +105,7 @@ test("a body that breaks off leaves nothing", async () => {
     });
     socket.on("close", () => resolve());
     // Only once its first bytes have arrived on the disk.
-    void vi.waitUntil(async () => (await blobs()).length > 0).then(() => socket.destroy());
+    void vi.waitUntil(async () => (await blobs()).length > 0, patiently).then(() => socket.destroy());
   });
   // The body is whole as HTTP, but has no closing boundary.
   const answer = await raw(gateway, head(beginning.length), beginning);
@@ -112,7 +113,7 @@ test("a body that breaks off leaves nothing", async () => {
   expect(answer).toContain('"field":"file"');
   const listing = await json(await call("/v1/nodes?path=/"));
   expect(listing.items).toEqual([]);
-  await vi.waitUntil(async () => (await blobs()).length === 0);
+  await vi.waitUntil(async () => (await blobs()).length === 0, patiently);
 });
 
 test("everything is there after a restart", async () => {
@@ -181,7 +182,7 @@ test("each request is one log line, without its token", async () => {
   const { call } = await start({ log: { ...SILENT, info } });
   const answer = await call("/v1/nodes?path=/none");
   await answer.arrayBuffer();
-  await vi.waitUntil(() => lines.length === 1);
+  await vi.waitUntil(() => lines.length === 1, patiently);
   // The answer says which line is its own.
   const requestId = answer.headers.get("x-request-id");
   expect(requestId).toMatch(/^[0-9a-f-]{36}$/);

@@ -8,6 +8,7 @@ import { type AttemptId, entryId, inodeId, kernelNodeId, nodeRowId, snapshotId }
 import { createMetadata, type Part, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
 import { NEW_INODE } from "../support/new-inode.ts";
+import { SEED } from "../support/seed.ts";
 
 const NEW = { ...NEW_INODE, kind: "file", attributes: { mode: 0o644 }, content: "dirty" } as const;
 const NODE = {
@@ -141,7 +142,7 @@ test("what is remembered is what is there", () => {
       }
       metadata.close();
     }),
-    { numRuns: 20 },
+    { seed: SEED, numRuns: 20 },
   );
 });
 

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { describe, expect, it, type TestContext } from "vitest";
-import { readGatewayRecord, runningGateway } from "../../src/daemon/gateway-record.ts";
+import { readGatewayRecord, runningGateway, startLock } from "../../src/daemon/gateway-record.ts";
 import { isAlive, type ProcessIdentity } from "../../src/daemon/processes.ts";
 import { listServed } from "../../src/daemon/runtime-folder.ts";
 import { finished, until } from "../support/child.ts";
@@ -151,8 +151,12 @@ describe.skipIf(!isRoot)("another user who takes the gateway's port (needs root)
     const port = Number(new URL(baseUrl).port);
     const gateway = gatewayProcess();
     const stranger = strangerFor(context, port);
+    // Nobody starts the gateway again before the stranger has its port.
+    const lock = startLock(data);
+    await until("no gateway may start", () => lock.take());
     await kill(gateway);
     await stranger.listens();
+    lock.close();
     await works("d", "a");
     expect(stranger.heard()).toBe("");
     const now = readGatewayRecord(data)?.baseUrl;

@@ -16,6 +16,7 @@ import {
   receiveDescriptor,
   socketPair,
 } from "../../src/fuse/native.ts";
+import { patiently } from "../support/patiently.ts";
 
 /** Node 20 runs no TypeScript: child processes use the addon itself. */
 const addonPath = join(import.meta.dirname, "../../native/build/Release/wsfs.node");
@@ -75,7 +76,7 @@ describe("reading", () => {
     const sent = numbered(40);
     for (const message of sent) expect(kernel.device.reply([message])).toBe(0);
     daemon.device.resumeReading();
-    await vi.waitFor(() => expect(daemon.messages()).toHaveLength(40));
+    await vi.waitFor(() => expect(daemon.messages()).toHaveLength(40), patiently);
     expect(daemon.wakes).toHaveLength(1);
     expect(daemon.messages()).toEqual(sent);
   });
@@ -85,7 +86,7 @@ describe("reading", () => {
     const sent = numbered(200);
     for (const message of sent) expect(kernel.device.reply([message])).toBe(0);
     daemon.device.resumeReading();
-    await vi.waitFor(() => expect(daemon.messages()).toHaveLength(200));
+    await vi.waitFor(() => expect(daemon.messages()).toHaveLength(200), patiently);
     expect(daemon.messages()).toEqual(sent);
     expect(daemon.wakes.length).toBeGreaterThan(1);
     expect(Math.max(...daemon.wakes.map((wake) => wake.length))).toBeLessThanOrEqual(64);
@@ -100,7 +101,7 @@ describe("reading", () => {
       const batch = [1, 2, 3].map((i) => Buffer.alloc(5000, round * 3 + i));
       for (const message of batch) expect(kernel.device.reply([message])).toBe(0);
       sent.push(...batch);
-      await vi.waitFor(() => expect(daemon.messages().length).toBe(sent.length), { interval: 1 });
+      await vi.waitFor(() => expect(daemon.messages().length).toBe(sent.length), { ...patiently, interval: 1 });
     }
     expect(daemon.messages().every((message, i) => message.equals(sent[i] ?? Buffer.alloc(0)))).toBe(true);
   });
@@ -111,7 +112,7 @@ describe("reading", () => {
     const sent = Buffer.from(Array.from({ length }, (_, i) => i % 251));
     expect(kernel.device.reply([sent])).toBe(0);
     expect(kernel.device.reply([Buffer.from("next")])).toBe(0);
-    await vi.waitFor(() => expect(daemon.messages()).toHaveLength(2));
+    await vi.waitFor(() => expect(daemon.messages()).toHaveLength(2), patiently);
     expect(daemon.messages()[0]?.equals(sent)).toBe(true);
     expect(daemon.messages()[1]?.toString()).toBe("next");
   });
@@ -121,7 +122,7 @@ describe("reading", () => {
     daemon.device.resumeReading();
     for (let i = 0; i < 20; i++) {
       expect(kernel.device.reply([Buffer.alloc(80, 255), Buffer.alloc(1024 * 1024, i)])).toBe(0);
-      await vi.waitFor(() => expect(daemon.messages().length).toBe(i + 1), { interval: 1 });
+      await vi.waitFor(() => expect(daemon.messages().length).toBe(i + 1), { ...patiently, interval: 1 });
     }
     for (const [i, message] of daemon.messages().entries()) {
       expect(message.length).toBe(1024 * 1024 + 80);
@@ -135,17 +136,17 @@ describe("reading", () => {
     expect(kernel.device.reply([Buffer.from("one")])).toBe(0);
     // An answer the other way has come by: the loop has been round.
     expect(daemon.device.reply([Buffer.from("marker")])).toBe(0);
-    await vi.waitFor(() => expect(kernel.messages()).toHaveLength(1));
+    await vi.waitFor(() => expect(kernel.messages()).toHaveLength(1), patiently);
     expect(daemon.messages()).toHaveLength(0);
     daemon.device.resumeReading();
-    await vi.waitFor(() => expect(daemon.messages()).toHaveLength(1));
+    await vi.waitFor(() => expect(daemon.messages()).toHaveLength(1), patiently);
     daemon.device.pauseReading();
     expect(kernel.device.reply([Buffer.from("two")])).toBe(0);
     expect(daemon.device.reply([Buffer.from("marker")])).toBe(0);
-    await vi.waitFor(() => expect(kernel.messages()).toHaveLength(2));
+    await vi.waitFor(() => expect(kernel.messages()).toHaveLength(2), patiently);
     expect(daemon.messages()).toHaveLength(1);
     daemon.device.resumeReading();
-    await vi.waitFor(() => expect(daemon.messages().map(String)).toEqual(["one", "two"]));
+    await vi.waitFor(() => expect(daemon.messages().map(String)).toEqual(["one", "two"]), patiently);
   });
 
   it("delivers what came before the other end closed, then says ENODEV once", async () => {
@@ -153,7 +154,7 @@ describe("reading", () => {
     expect(kernel.device.reply([Buffer.from("last")])).toBe(0);
     kernel.device.close();
     daemon.device.resumeReading();
-    await vi.waitFor(() => expect(daemon.ends).toEqual(["ENODEV"]));
+    await vi.waitFor(() => expect(daemon.ends).toEqual(["ENODEV"]), patiently);
     expect(daemon.messages().map(String)).toEqual(["last"]);
     daemon.device.resumeReading();
     await new Promise((resolve) => setImmediate(resolve));
@@ -176,7 +177,7 @@ describe("reading", () => {
     for (let i = 0; i < 100; i++) kernel.device.reply([Buffer.from("x")]);
     device.resumeReading();
     kernel.device.resumeReading();
-    await vi.waitFor(() => expect(kernel.ends).toHaveLength(1));
+    await vi.waitFor(() => expect(kernel.ends).toHaveLength(1), patiently);
     expect(calls).toBe(1);
     expect(device.reply([Buffer.from("x")])).toBe(9);
     expect(await device.notify("entry", Buffer.from("x"))).toBe(125);
@@ -201,7 +202,7 @@ describe("replying", () => {
     const parts = [Buffer.from("head"), new Uint8Array([1, 2, 3]), Buffer.alloc(0), Buffer.from("tail")];
     expect(daemon.device.reply(parts)).toBe(0);
     expect(daemon.device.reply([Buffer.from("second")])).toBe(0);
-    await vi.waitFor(() => expect(kernel.messages()).toHaveLength(2));
+    await vi.waitFor(() => expect(kernel.messages()).toHaveLength(2), patiently);
     expect(kernel.messages()[0]?.toString("latin1")).toBe("head\u0001\u0002\u0003tail");
     expect(kernel.messages()[1]?.toString()).toBe("second");
   });
@@ -226,7 +227,7 @@ describe("notifying", () => {
       numbered(100).map((message, i) => daemon.device.notify(i % 2 === 0 ? "entry" : "inode", message)),
     );
     expect(results.every((result) => result === 0)).toBe(true);
-    await vi.waitFor(() => expect(kernel.messages()).toHaveLength(100));
+    await vi.waitFor(() => expect(kernel.messages()).toHaveLength(100), patiently);
     const order = kernel.messages().map((message) => Number(message.toString().split(" ")[1]));
     expect(order.filter((i) => i % 2 === 0)).toEqual(Array.from({ length: 50 }, (_, i) => 2 * i));
     expect(order.filter((i) => i % 2 === 1)).toEqual(Array.from({ length: 50 }, (_, i) => 2 * i + 1));
@@ -243,7 +244,7 @@ describe("notifying", () => {
     // JavaScript does not get back to the event loop before the notification has arrived.
     const buffer = Buffer.alloc(100);
     let length = 0;
-    for (let tries = 0; length === 0 && tries < 2000; tries++) {
+    for (const end = performance.now() + patiently.timeout; length === 0 && performance.now() < end; ) {
       writeSync(mine, "tick"); // a round trip through another process: time passes, the loop does not run
       readSync(mine, Buffer.alloc(16));
       try {
@@ -268,7 +269,7 @@ describe("notifying", () => {
     };
     const texts = Array.from({ length: 300 }, (_, i) => `number ${i}`);
     expect(await daemon.device.notify("inode", Buffer.concat(texts.map(framed)))).toBe(0);
-    await vi.waitFor(() => expect(kernel.messages()).toHaveLength(300));
+    await vi.waitFor(() => expect(kernel.messages()).toHaveLength(300), patiently);
     expect(kernel.messages().map((message) => message.toString("utf8", 4))).toEqual(texts);
   });
 
@@ -359,7 +360,7 @@ describe("descriptors over the control socket", () => {
     closing.push(() => receiver.close());
     expect(sender.send("plain")).toBe(0);
     expect(sender.send("mounted 42", file)).toBe(0);
-    await vi.waitFor(() => expect(got).toHaveLength(2));
+    await vi.waitFor(() => expect(got).toHaveLength(2), patiently);
     expect(got[0]).toEqual(["plain", undefined]);
     expect(got[1]?.[0]).toBe("mounted 42");
     const received = got[1]?.[1] ?? -1;
@@ -368,7 +369,7 @@ describe("descriptors over the control socket", () => {
     closeSync(received);
     closeSync(file);
     sender.close();
-    await vi.waitFor(() => expect(over).toBe(true));
+    await vi.waitFor(() => expect(over).toBe(true), patiently);
     expect(receiver.send("into the void")).toBe(32);
   });
 

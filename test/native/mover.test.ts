@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { handleId } from "../../src/engine/api/index.ts";
 import { DEVICE_BUFFER_SIZE, type Device, openDevice, socketPair } from "../../src/fuse/native.ts";
+import { patiently } from "../support/patiently.ts";
 
 const READ = 15;
 const WRITE = 16;
@@ -87,7 +88,7 @@ function ask({ data = "", opcode = data === "" ? READ : WRITE, isResent = false,
 /** What READ was answered with, what WRITE was; undefined: it is left to JavaScript. */
 async function outcome(asked: Asked): Promise<string | number | undefined> {
   const unique = ask(asked);
-  await vi.waitFor(() => expect(replies.has(unique) || left.includes(unique)).toBe(true));
+  await vi.waitFor(() => expect(replies.has(unique) || left.includes(unique)).toBe(true), patiently);
   const reply = replies.get(unique);
   if (reply === undefined) return undefined;
   expect(reply.error).toBe(0);
@@ -180,7 +181,7 @@ it.skipIf(!canTell)("much that the disk would have to bring is JavaScript's (no 
   await vi.waitFor(async () => {
     execFileSync("dd", [`of=${path}`, "oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none"]);
     expect(await outcome(asked)).toBeUndefined();
-  });
+  }, patiently);
   readSync(large, Buffer.alloc(size), 0, size, Number(asked.offset));
   expect(await outcome(asked)).toBe("x".repeat(size));
   closeSync(large);

@@ -1,6 +1,7 @@
 /** GETXATTRs that the device answers by itself, over a socket pair whose other end plays the kernel. */
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { DEVICE_BUFFER_SIZE, type Device, openDevice, socketPair } from "../../src/fuse/native.ts";
+import { patiently } from "../support/patiently.ts";
 
 const GETXATTR = 22;
 const LISTXATTR = 23;
@@ -55,7 +56,7 @@ async function outcome(asked: Asked): Promise<"left" | { error: number; length: 
   message.writeUInt16LE(extensions, 36);
   message.writeUInt32LE(size, 40);
   expect(kernel.reply([message])).toBe(0);
-  await vi.waitFor(() => expect(left.includes(last) || replies.has(last)).toBe(true));
+  await vi.waitFor(() => expect(left.includes(last) || replies.has(last)).toBe(true), patiently);
   return left.includes(last) ? "left" : (replies.get(last) ?? "left");
 }
 

@@ -22,14 +22,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, vi } from "vitest";
 import { supervisorProgram } from "../../src/lib/addon.ts";
+import { patiently } from "../support/patiently.ts";
 
 export const addon = join(import.meta.dirname, "../../native/build/Release/wsfs.node");
 const sources = join(import.meta.dirname, "../../native/supervisor");
 const fakeDaemon = join(import.meta.dirname, "fake-daemon.mjs");
 
-export const LIMIT_MS = 20_000;
+export { patiently };
+export const LIMIT_MS = patiently.timeout;
 vi.setConfig({ testTimeout: 3 * LIMIT_MS });
-export const patiently = { timeout: LIMIT_MS, interval: 20 };
 
 export const isRoot = process.getuid?.() === 0;
 export const canMount = (() => {

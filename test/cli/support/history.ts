@@ -15,6 +15,8 @@ export interface History {
   json(...args: string[]): Promise<Record<string, unknown>[]>;
   /** In the mount; then all of it is at the gateway. */
   work(script: string): Promise<void>;
+  /** Of a gateway with --faults (docs/gateway/faults.md), from now on. */
+  setFaults(settings: object): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -42,6 +44,12 @@ export async function createHistory(args: readonly string[] = []): Promise<Histo
     async work(script) {
       check(await mount.sh(`set -e; ${script}`));
       check(await wsfs("drain", mount.dir));
+    },
+    async setFaults(settings) {
+      const headers = { "content-type": "application/json" };
+      const body = JSON.stringify(settings);
+      const answer = await fetch(`${baseUrl}/faults`, { method: "PATCH", headers, body });
+      if (answer.status !== 200) throw new Error(await answer.text());
     },
     async end() {
       await other.close();

@@ -9,6 +9,7 @@ import {
   type Writes,
 } from "../../../src/engine/upload/snapshot-times.ts";
 import { elapsedTime, millisecondsOf, plus } from "../../../src/lib/clocks.ts";
+import { SEED } from "../../support/seed.ts";
 
 const { pace: NO_SNAPSHOT_YET } = new SnapshotPacing();
 
@@ -77,5 +78,6 @@ test("no write waits longer than it may, and who writes after a rest waits for t
         if (write - before > MINUTE && next - write > 3) expect(snapshot - write).toBe(3);
       }
     }),
+    { seed: SEED },
   );
 });
