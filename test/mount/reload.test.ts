@@ -75,7 +75,7 @@ test("a drain goes on with the daemon after it, and a request that waits for the
   const first = await place.mount(gateway, { name: "first" });
   check(await first.sh("head -c 3000000 /dev/zero > far"));
   check(await first.umount("--drain=60"));
-  const mount = await place.mount(gateway, { args: ["--shorten-waits", "2"] });
+  const mount = await place.mount(gateway);
   check(await mount.sh("ls -l; echo new > new"));
   process.kill(gateway.pid, "SIGSTOP");
   const reading = mount.sh("cat far | wc -c", { timeoutMs: 60_000 });

@@ -1,7 +1,7 @@
 /** A daemon with an engine of one empty folder (test/support/fake-daemon.mjs), behind the real supervisor. */
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { listServed } from "../../../src/daemon/runtime-folder.ts";
 import { type DaemonSettings, SETTINGS_VARIABLE } from "../../../src/daemon/settings.ts";
@@ -73,9 +73,8 @@ export async function mountedIn(place: Place, workspace = "ok", name = "m", stat
 
 /** A program that has the mount as its current folder. */
 export async function occupy(dir: string) {
-  const child = spawn("bash", ["-c", `cd '${dir}' && echo in && exec sleep 100`], {
-    stdio: ["ignore", "pipe", "ignore"],
-  });
-  await new Promise((resolve) => child.stdout.once("data", resolve));
+  const child = spawn("bash", ["-c", `cd '${dir}' && exec sleep 100`], { stdio: "ignore" });
+  // By its name: before, bash has the folder.
+  await until("it is there", () => readFileSync(`/proc/${child.pid}/comm`, "utf8") === "sleep\n");
   return child;
 }
