@@ -1,8 +1,8 @@
 /**
  * A vitest reporter that counts single tests over all files and leaves the counts as JSON in the
  * file named by WSFS_TEST_COUNTS, for test.mjs. An error that belongs to no test (a file that does
- * not load, a hook that fails, a rejection nobody caught) counts as one failed test. What failed is appended to the
- * file named by WSFS_TEST_FAILURES, if there is one.
+ * not load, a hook that fails, a rejection nobody caught) counts as one failed test. Each failure is
+ * appended with its reason to the file named by WSFS_TEST_FAILURES, which .ci/run shows at its end.
  *
  * A file that blocks its process cannot be stopped by vitest's own limits. After LIMIT_MS the run ends:
  * the file is named, it counts as one failed test, and so does every test that has not ended.
@@ -75,7 +75,7 @@ function leave(modules, unhandledErrors) {
   writeFileSync(process.env.WSFS_TEST_COUNTS, JSON.stringify(counts));
 }
 
-/** A test that has not ended has no errors. */
+/** Appends a failure to the file named by WSFS_TEST_FAILURES. A test that has not ended has no errors. */
 export function tellFailure(name, errors) {
   if (process.env.WSFS_TEST_FAILURES === undefined) return;
   const told = errors.map(({ message, diff, stack }) => [message, diff, stack].filter(Boolean).join("\n"));

@@ -5,7 +5,7 @@ import { check } from "../support/wsfs.ts";
 import { createHistory, type History } from "./support/history.ts";
 
 const LAG_MS = 1_500;
-/** Longer than a test. */
+/** The journal tells nothing before the test is over. */
 const LONG_MS = 300_000;
 
 let history: History;

@@ -46,7 +46,7 @@ it.concurrent("with 64 descriptors a process, gateway and mount serve what they 
   const files = "for i in $(seq 60); do echo $i > one/$i && echo $i >> ../done; done";
   const { stderr } = await place.sh(`cd mount && mkdir one && ${files}`);
   expect(stderr.replace(/^bash: line \d+: one\/\d+: Too many open files in system\n/gm, "")).toBe("");
-  check(await place.wsfs(["drain", "mount", "--timeout", "120"], { timeoutMs: 150_000 }));
+  check(await place.wsfs(["drain", "mount", "--timeout", "120"]));
   const sums = check(await place.sh("sort done | md5sum; cd mount/one; cat $(cat ../../done) | sort | md5sum")).stdout;
   const [made, kept] = sums.split("\n");
   expect(kept).toBe(made);
@@ -97,7 +97,7 @@ describe.skipIf(!isRoot)("a state dir (needs root, to mount its disk)", () => {
       await mount.umount();
       const again = await place.mount(gateway);
       expect(check(await again.sh(look)).stdout).toBe(`${sums}3\n`);
-      check(await place.wsfs(["drain", again.dir, "--timeout", "120"], { timeoutMs: 150_000 }));
+      check(await place.wsfs(["drain", again.dir, "--timeout", "120"]));
       await again.umount();
       // As the gateway has it.
       const elsewhere = await place.mount(gateway, { name: "elsewhere" });

@@ -54,9 +54,9 @@ it("a slow disk is not waited for, for the longer the slower it is; then it is t
     expect(await ask({ milliseconds: 15 })).toBe("JavaScript");
     // A hundred times as long: 1.5 s or more.
     expect(await ask({ after: 500 })).toBe("JavaScript");
-    // And stays so: one read may take longer than the disk does, where other programs want the processor.
-    const both = async () => [await ask({ after: 100 }), await ask({})];
-    await vi.waitFor(async () => expect(await both()).toEqual(["device", "device"]), { timeout: 60_000 });
+    await vi.waitFor(async () => expect(await ask({ after: 100 })).toBe("device"), { timeout: 60_000 });
+    // A read that lost its processor for a millisecond counts as slow, and is over long before this one.
+    expect(await ask({ after: 500 })).toBe("device");
   }));
 
 it("nor is one for a few milliseconds that takes longer than JavaScript and its threads would", () =>

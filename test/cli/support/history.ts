@@ -15,7 +15,7 @@ export interface History {
   json(...args: string[]): Promise<Record<string, unknown>[]>;
   /** In the mount; then all of it is at the gateway. */
   work(script: string): Promise<void>;
-  /** Of a gateway with --faults (docs/gateway/faults.md), from now on. */
+  /** The gateway, which has --faults, misbehaves like this from now on (docs/gateway/faults.md). */
   setFaults(settings: object): Promise<void>;
   end(): Promise<void>;
 }

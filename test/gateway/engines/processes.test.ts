@@ -192,8 +192,8 @@ function perl(program: string): string {
   return `setsid perl -e 'sub up { open my $f, ">", "up" } ${program}' &`;
 }
 
-/** What begins others without end is met by chance, and on a busy machine that may take most of the time there is for it. */
-function timeFor(text: string): void {
+/** A program that forks without end is stopped by chance. On a busy machine this may need the product's whole ten seconds. */
+function useRealTime(text: string): void {
   if (text.includes("perl")) processes = openProcesses(process.env, systemClock);
 }
 
@@ -202,7 +202,7 @@ const staying = (text: string) => `${text}\nuntil [ -e up ]; do :; done; echo up
 
 describe("nothing stays of what a program leaves running", () => {
   test.each(Object.entries(STAYING))("%s: when the program ends", async (_, text) => {
-    timeFor(text);
+    useRealTime(text);
     const end = await start(script(staying(text))).ended;
     expect([end, hold.isFree(), existsSync(path.join(work, "e"))]).toEqual([ended, true, false]);
     const all = await lines();
@@ -211,7 +211,7 @@ describe("nothing stays of what a program leaves running", () => {
   });
 
   test.each(Object.entries(STAYING))("%s: when it is ended", async (_, text) => {
-    timeFor(text);
+    useRealTime(text);
     const engine = start(script(`${staying(text)}; sleep 1000`));
     await said("out: up");
     const { exitCode, timedOut, detail } = await engine.end();
@@ -222,7 +222,7 @@ describe("nothing stays of what a program leaves running", () => {
   // Without the variable, nothing but the gateway's own memory tells whose it is.
   const { "without the variable in its environment": _, ...known } = STAYING;
   test.each(Object.entries(known))("%s: when the gateway was killed", async (_, text) => {
-    timeFor(text);
+    useRealTime(text);
     const program = [bundle, work, path.join(home, "logs"), ...script(`${staying(text)}; sleep 1000`).slice(2)];
     const gateway = spawn(process.execPath, program, { env: { ...process.env, HOLD: hold.path }, stdio: "inherit" });
     onTestFinished(() => void gateway.kill("SIGKILL"));
