@@ -285,9 +285,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   closers.push(() => engine.stop());
   closers.push(() => inUse.resolve(undefined));
   closers.push(() => copies.stop());
-  const worker = new Worker(new URL("../metadata/checkpoint-worker.js", import.meta.url), {
-    workerData: { path: databasePath },
-  });
+  const startThread = () =>
+    new Worker(new URL("../metadata/checkpoint-worker.js", import.meta.url), { workerData: { path: databasePath } });
   const finish = () => {
     try {
       checkpoint(database);
@@ -295,7 +294,10 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
       log.warn({ err: error }, "the write-ahead log could not be emptied: it grows");
     }
   };
-  const checkpoints = startCheckpoints({ worker, databasePath, lookMs: 1_000, logBytes: 4 * 1024 * 1024, finish, log });
+  const checkpoints = startCheckpoints({
+    ...{ startThread, databasePath, finish, log },
+    ...{ lookMs: 1_000, logBytes: 4 * 1024 * 1024 },
+  });
   closers.push(() => checkpoints.close());
   const { workspace, folder } = engine.condition();
   const view = viewKey(settings);

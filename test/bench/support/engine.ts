@@ -72,11 +72,9 @@ export async function startAlone(
     workspace: gateway.workspace,
     scopes: undefined,
   });
-  const worker = new Worker(new URL("../../../src/metadata/checkpoint-worker.ts", import.meta.url), {
-    workerData: { path: databasePath },
-  });
+  const thread = new URL("../../../src/metadata/checkpoint-worker.ts", import.meta.url);
   const checkpoints = startCheckpoints({
-    worker,
+    startThread: () => new Worker(thread, { workerData: { path: databasePath } }),
     databasePath,
     lookMs: 1_000,
     logBytes: 4 * 1024 * 1024,
