@@ -120,7 +120,7 @@ export async function createBytesWorld(
   const now = stampsOf(clock);
   const { capacity, turns = () => 0, isPassing = false, rows = (database) => database } = options;
   const files = createMemoryFiles({ now, ...(capacity === undefined ? {} : { capacity }) });
-  const database = rows(openDatabase(":memory:"));
+  const database = rows(openEmpty());
   const world = build({ database, files, clock, gateway: createScriptedContent(), turns, isPassing }, settings);
   await world.context.paths.prepare();
   world.context.metadata.transaction(() => {
@@ -129,6 +129,24 @@ export async function createBytesWorld(
     world.context.metadata.createRootEntry();
   });
   return world;
+}
+
+let emptyRows: Uint8Array | undefined;
+
+/** Migrations run once a process, and each world begins with a copy of what they made. */
+function openEmpty(): Connection {
+  if (emptyRows === undefined) {
+    const migrated = openDatabase(":memory:");
+    emptyRows = migrated.serialize();
+    migrated.close();
+  }
+  return openCopy(emptyRows);
+}
+
+function openCopy(rows: Uint8Array): Connection {
+  const copy = openSqlite(Buffer.from(rows));
+  copy.pragma("foreign_keys = ON");
+  return copy;
 }
 
 /** As a kernel's: finer than the wall clock, and no two alike. */
@@ -185,9 +203,13 @@ export function remoteNode(name: string, content: Uint8Array, more: Partial<Node
 /** Bytes that are never zero and differ from place to place. */
 export function pattern(length: number, seed = 1): Uint8Array {
   const bytes = new Uint8Array(length);
-  for (let i = 0; i < length; i += 1) bytes[i] = ((i * 31 + (i >>> 8) * 17 + seed * 101) % 255) + 1;
+  const known = Math.min(length, PERIOD);
+  for (let i = 0; i < known; i += 1) bytes[i] = ((i * 31 + (i >>> 8) * 17 + seed * 101) % 255) + 1;
+  for (let filled = known; filled < length; filled *= 2) bytes.copyWithin(filled, 0, filled);
   return bytes;
 }
+/** Bytes after which a pattern repeats. */
+const PERIOD = 256 * 255;
 
 function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   const { database, files, clock, gateway } = remains;
@@ -343,8 +365,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       return next;
     },
     crash({ boot = settings.boot, rows = database.serialize() } = {}) {
-      const copy = openSqlite(Buffer.from(rows));
-      copy.pragma("foreign_keys = ON");
+      const copy = openCopy(rows);
       const snapshot = files.snapshot();
       files.kill();
       const now = stampsOf(clock);
