@@ -285,8 +285,9 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   closers.push(() => engine.stop());
   closers.push(() => inUse.resolve(undefined));
   closers.push(() => copies.stop());
-  const startThread = () =>
-    new Worker(new URL("../metadata/checkpoint-worker.js", import.meta.url), { workerData: { path: databasePath } });
+  const worker = new Worker(new URL("../metadata/checkpoint-worker.js", import.meta.url), {
+    workerData: { path: databasePath },
+  });
   const finish = () => {
     try {
       checkpoint(database);
@@ -294,10 +295,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
       log.warn({ err: error }, "the write-ahead log could not be emptied: it grows");
     }
   };
-  const checkpoints = startCheckpoints({
-    ...{ startThread, databasePath, finish, log },
-    ...{ lookMs: 1_000, logBytes: 4 * 1024 * 1024 },
-  });
+  const checkpoints = startCheckpoints({ worker, databasePath, lookMs: 1_000, logBytes: 4 * 1024 * 1024, finish, log });
   closers.push(() => checkpoints.close());
   const { workspace, folder } = engine.condition();
   const view = viewKey(settings);

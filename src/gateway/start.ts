@@ -163,13 +163,8 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     keepTokenFile();
     every(TOKEN_LOOK_MS, keepTokenFile);
     const path = databasePath(dataDir);
-    checkpoints = startCheckpoints({
-      startThread: () => startCheckpointWorker(path),
-      databasePath: path,
-      lookMs: 500,
-      logBytes: 8 * 1024 * 1024,
-      log,
-    });
+    const worker = startCheckpointWorker(path);
+    checkpoints = startCheckpoints({ worker, databasePath: path, lookMs: 500, logBytes: 8 * 1024 * 1024, log });
     const served = bare ? createBareGateway(gateway) : gateway;
     const signInAt = (baseUrl: string) => {
       issuer = baseUrl;

@@ -4,14 +4,13 @@ import { join } from "node:path";
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { startCheckpoints } from "../../src/lib/checkpoints.ts";
 import { minus } from "../../src/lib/clocks.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { systemClock } from "../../src/lib/system-clock.ts";
 import { checkpoint, openDatabase } from "../../src/metadata/database.ts";
 import { isForWriter } from "../../src/metadata/last-round.ts";
-import { patiently } from "../support/patiently.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const MIB = 1024 * 1024;
@@ -28,7 +27,7 @@ test("its last round is the writer's, who makes no other", async () => {
   const write = database.prepare("INSERT OR REPLACE INTO filler (id, bytes) VALUES (?, ?)");
   let finished = 0;
   const checkpoints = startCheckpoints({
-    startThread: () => new Worker(WORKER, { workerData: { path: databasePath } }),
+    worker: new Worker(WORKER, { workerData: { path: databasePath } }),
     databasePath,
     lookMs: 10,
     logBytes: 4 * MIB,
@@ -66,79 +65,26 @@ test.each([
   expect(isForWriter(round)).toBe(expected);
 });
 
-/** Where the log is `bytes` long and from a byte on is long. */
-async function checkpointsOf(bytes: number, script: string) {
-  const databasePath = join(await temporaryFolder(), "metadata.db");
-  const write = (length: number) => writeFileSync(`${databasePath}-wal`, Buffer.alloc(length));
-  write(bytes);
-  const threads: Worker[] = [];
-  const failures: object[] = [];
-  const startThread = () => {
-    const worker = new Worker(script, { eval: true });
-    threads.push(worker);
-    return worker;
-  };
-  const log = { ...SILENT, error: (fields: object) => void failures.push(fields) };
-  const begin = () => startCheckpoints({ startThread, databasePath, lookMs: 1, logBytes: 1, log });
-  return { threads, failures, lengthen: () => write(bytes + 1), begin };
-}
-
-test("the thread starts with the first long log", async () => {
-  const { threads, lengthen, begin } = await checkpointsOf(0, "");
-  const checkpoints = begin();
-  expect(threads).toEqual([]);
-  lengthen();
-  await vi.waitFor(() => expect(threads).not.toEqual([]), patiently);
-  await checkpoints.close();
-});
-
-/** Makes one checkpoint. */
-const DIES = `const { parentPort } = require("node:worker_threads");
-  let made = 0;
-  parentPort.on("message", (message) => {
-    if (message === "end") return parentPort.close();
-    made += 1;
-    if (made > 1) throw new Error("disk is gone");
-    parentPort.postMessage("done");
-  });`;
-
-test("a thread that has died is replaced", async () => {
-  const { threads, failures, begin } = await checkpointsOf(1, DIES);
-  const checkpoints = begin();
-  await vi.waitFor(() => expect(threads.length).toBeGreaterThan(2), patiently);
-  await checkpoints.close();
-  expect(failures.length).toBeGreaterThan(1);
-  for (const failure of failures)
-    expect(failure).toEqual({ err: expect.objectContaining({ message: "disk is gone" }) });
-});
-
-test("of failures without an end the first is logged", async () => {
-  const { threads, failures, begin } = await checkpointsOf(1, `throw new Error("no disk");`);
-  const checkpoints = begin();
-  await vi.waitFor(() => expect(threads.length).toBeGreaterThan(2), patiently);
-  await checkpoints.close();
-  expect(failures).toHaveLength(1);
-});
-
 /** Fails as one whose database is closed, should it be asked then. */
 const ENDS = `const { parentPort } = require("node:worker_threads");
   let hasEnded = false;
   parentPort.on("message", (message) => {
     if (hasEnded) throw new Error("asked after its end");
     if (message === "end") hasEnded = true;
-    else parentPort.postMessage("done");
     if (message === "end") setTimeout(() => parentPort.close(), 50);
   });`;
 
 test("after its end none is asked for, also where the time of a look has come", async () => {
-  const { threads, failures, begin } = await checkpointsOf(1, ENDS);
-  const checkpoints = begin();
-  await vi.waitFor(() => expect(threads).toHaveLength(1), patiently);
+  const databasePath = join(await temporaryFolder(), "metadata.db");
+  writeFileSync(`${databasePath}-wal`, "long");
+  const failures: unknown[] = [];
+  const worker = new Worker(ENDS, { eval: true });
+  const log = { ...SILENT, error: (fields: object) => void failures.push(fields) };
+  const checkpoints = startCheckpoints({ worker, databasePath, lookMs: 1, logBytes: 1, log });
   await new Promise<void>((resolve) => {
     globalThis.setTimeout(() => resolve(checkpoints.close()), 1);
     const begun = systemClock.elapsed();
     while (minus(systemClock.elapsed(), begun) < 5);
   });
   expect(failures).toEqual([]);
-  expect(threads).toHaveLength(1);
 });

@@ -72,9 +72,11 @@ export async function startAlone(
     workspace: gateway.workspace,
     scopes: undefined,
   });
-  const thread = new URL("../../../src/metadata/checkpoint-worker.ts", import.meta.url);
+  const worker = new Worker(new URL("../../../src/metadata/checkpoint-worker.ts", import.meta.url), {
+    workerData: { path: databasePath },
+  });
   const checkpoints = startCheckpoints({
-    startThread: () => new Worker(thread, { workerData: { path: databasePath } }),
+    worker,
     databasePath,
     lookMs: 1_000,
     logBytes: 4 * 1024 * 1024,
