@@ -169,11 +169,11 @@ export default defineConfig({
     retry: 0,
     sequence: { sequencer: LongestFirst },
     projects: [
-      kind("outward", 0, 4, 60_000, {
+      kind("outward", 0, 3, 60_000, {
         include: files("test/**/*.test.ts", FAST.outward),
         exclude: [GATEWAY_TESTS, MOUNT_TESTS, INWARD_TESTS],
       }),
-      kind("gateway", 0, 4, 60_000, { include: files(GATEWAY_TESTS, FAST.gateway), isolate: false }),
+      kind("gateway", 0, 3, 60_000, { include: files(GATEWAY_TESTS, FAST.gateway), isolate: false }),
       kind("inward", 1, 2, 120_000, {
         include: [INWARD_TESTS],
         exclude: asked === "fast" ? LONG.map(pathOf) : [],

@@ -14,10 +14,10 @@ type AccountStore = import("../gateway/accounts/index.ts").AccountStore;
 type Account = import("../gateway/accounts/index.ts").Account;
 
 export async function userAdd(values: Values<"gateway user add">): Promise<number> {
+  if (values.outside && values.generate)
+    throw new Failure("--outside and --generate exclude each other: such an account has no password", EXIT.usage);
   return withAccounts(values.data, async ({ accounts }) => {
     const { NAME: name } = values.positionals;
-    if (values.outside && values.generate)
-      throw new Failure("--outside and --generate exclude each other: such an account has no password", EXIT.usage);
     if (values.outside) {
       await accounts.add(name, null);
       process.stdout.write(

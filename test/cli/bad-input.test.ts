@@ -139,7 +139,7 @@ const CASES: readonly (readonly [args: readonly string[], code: number, line: st
 // Two at a time, as there are no more processors where it matters.
 it.concurrent.each(CASES)("wsfs %j ends with %i", async (args, code, line) => {
   const finished = await place.wsfs(args);
-  expect(finished).toMatchObject({ code, stdout: "" });
+  expect(finished, finished.stderr).toMatchObject({ code, stdout: "" });
   const text = /^wsfs: ([^\n]+)\n$/.exec(finished.stderr)?.[1] ?? finished.stderr;
   if (typeof line === "string") expect(text).toBe(line);
   else expect(text).toMatch(line);
