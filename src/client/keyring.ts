@@ -6,6 +6,7 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { safeToKill } from "../lib/safe-to-kill.ts";
 import { RemoteError } from "./errors.ts";
 import type { KeyringRequest } from "./keyring-process.ts";
 
@@ -54,12 +55,14 @@ export function systemKeyring(): Keyring {
  * environment.
  */
 async function answerOf(request: KeyringRequest): Promise<string | null> {
-  const child = spawn(process.execPath, [PROGRAM], {
-    cwd: "/",
-    stdio: ["pipe", "pipe", "ignore"],
-    timeout: LIMIT_MS,
-    killSignal: "SIGKILL",
-  });
+  const child = safeToKill(
+    spawn(process.execPath, [PROGRAM], {
+      cwd: "/",
+      stdio: ["pipe", "pipe", "ignore"],
+      timeout: LIMIT_MS,
+      killSignal: "SIGKILL",
+    }),
+  );
   const ended = new Promise<void>((resolve, reject) => {
     child.once("error", reject);
     child.once("exit", (code, signal) => {
@@ -68,6 +71,8 @@ async function answerOf(request: KeyringRequest): Promise<string | null> {
     });
   });
   ended.catch(() => {});
+  // Without a process there are no pipes, and its error comes with the event.
+  if (child.pid === undefined) return ended.then(() => null);
   // If the child is gone, its exit is the error.
   child.stdin.on("error", () => {}).end(JSON.stringify(request));
   let text = "";

@@ -11,6 +11,7 @@ import type { AccountKind, Accounts } from "../engine/api/index.ts";
 import { type ElapsedTime, millisecondsOf, plus } from "../lib/clocks.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Clock } from "../lib/runtime.ts";
+import { safeToKill } from "../lib/safe-to-kill.ts";
 import { hasCode } from "../lib/system-error.ts";
 
 const run = promisify(execFile);
@@ -134,7 +135,9 @@ async function getent(database: string, key: string, signal: AbortSignal): Promi
   if (key.includes("\0")) return undefined;
   const options = { cwd: "/", env: ENVIRONMENT, timeout: LIMIT_MS, killSignal: "SIGKILL", signal } as const;
   try {
-    return (await run("getent", [database, "--", key], options)).stdout.split("\n", 1)[0];
+    const asked = run("getent", [database, "--", key], options);
+    safeToKill(asked.child);
+    return (await asked).stdout.split("\n", 1)[0];
   } catch (error) {
     const { code } = error as { code?: unknown };
     // Without getent there are only the accounts of the files.

@@ -13,6 +13,7 @@ import { type ElapsedTime, minus, plus } from "../lib/clocks.ts";
 import { compiled } from "../lib/compiled.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
+import { safeToKill } from "../lib/safe-to-kill.ts";
 import { type InodeId, inodeId } from "../metadata/ids.ts";
 import { mountAt, readMountTable } from "./mount-table.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "./processes.ts";
@@ -217,7 +218,9 @@ function startProgram(
   ended: (process: ProcessIdentity) => void,
 ): Program {
   const args = [mountpoint, String(connection), String(process.pid)];
-  const child: ChildProcess = spawn(compiled(PROGRAM), args, { cwd: "/", stdio: ["pipe", "pipe", "ignore"] });
+  const child: ChildProcess = safeToKill(
+    spawn(compiled(PROGRAM), args, { cwd: "/", stdio: ["pipe", "pipe", "ignore"] }),
+  );
   const { stdin, stdout, pid } = child;
   // A failed start is also reported by an event.
   child.on("error", () => {});
