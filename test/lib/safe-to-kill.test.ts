@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 
 const at = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
-/** Opens all there are. */
+/** Uses up its descriptors, then starts children in the ways that may signal them. */
 const PROGRAM = `
 import { execFile, spawn } from "node:child_process";
 import { openSync } from "node:fs";

@@ -200,6 +200,9 @@ export function remoteNode(name: string, content: Uint8Array, more: Partial<Node
   };
 }
 
+/** Bytes after which a pattern repeats. */
+const PERIOD = 256 * 255;
+
 /** Bytes that are never zero and differ from place to place. */
 export function pattern(length: number, seed = 1): Uint8Array {
   const bytes = new Uint8Array(length);
@@ -208,8 +211,6 @@ export function pattern(length: number, seed = 1): Uint8Array {
   for (let filled = known; filled < length; filled *= 2) bytes.copyWithin(filled, 0, filled);
   return bytes;
 }
-/** Bytes after which a pattern repeats. */
-const PERIOD = 256 * 255;
 
 function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   const { database, files, clock, gateway } = remains;
