@@ -28,7 +28,7 @@ export interface StartedGateway {
   readonly exited: Promise<void>;
 }
 
-/** Throws the system's error when the folder does not exist. */
+/** Throws the system's error when the folder does not exist, and an Error when there can be no process. */
 export function startGatewayOf(data: string): StartedGateway {
   const logPath = join(data, "gateway.log");
   const log = openSync(logPath, "a", 0o600);
@@ -40,13 +40,15 @@ export function startGatewayOf(data: string): StartedGateway {
     stdio: ["ignore", "pipe", log, "pipe"],
   });
   closeSync(log);
-  child.unref();
-  const watch = child.stdio[WATCH_FD] as Socket;
-  watch.on("error", () => {});
   const exited = new Promise<void>((resolve) => {
     child.once("exit", () => resolve());
     child.once("error", () => resolve());
   });
+  child.unref();
+  // Without descriptors there are no pipes either.
+  if (child.pid === undefined) throw new Error("no process can be started for the gateway");
+  const watch = child.stdio[WATCH_FD] as Socket;
+  watch.on("error", () => {});
   return { announced: readFirstLine(child.stdout as Readable), logPath, letGo: () => watch.destroy(), exited };
 }
 

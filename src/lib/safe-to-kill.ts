@@ -1,7 +1,7 @@
 /**
  * A child that could not be started for want of descriptors (EMFILE, ENFILE) has no process id, but Node keeps its
- * handle: `kill`, a `timeout` and an aborted `signal` would then signal process 0, which is this process and its whole
- * group.
+ * handle: `kill`, a `timeout` and an aborted `signal` then signal the number that happens to be in memory. It is mostly
+ * 0, which stands for this process and its whole group.
  */
 import type { ChildProcess } from "node:child_process";
 
