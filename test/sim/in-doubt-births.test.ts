@@ -107,6 +107,45 @@ describe("sent again after a lost answer, and refused", () => {
   });
 });
 
+describe("given up before its answer, and told of by a late journal: a drain waits for what follows from it", () => {
+  /** `a` is at the gateway, and nothing has told of it yet. */
+  async function savedInDoubt() {
+    const it = await begin();
+    await it.drain();
+    it.world.setLag({ path: 0, journal: 3_000, id: 0 });
+    const birth = it.once("silent-after", isCreation);
+    await it.save("a");
+    await it.until(birth.isSent);
+    await it.world.clock.advance(100);
+    // Index and journal show everything before the deletion is sent again.
+    it.once("lost-before", ({ method }) => method === "DELETE");
+    return it;
+  }
+
+  /** The drain has ended: the gateway has these names and no others, and nothing waits. */
+  async function has(it: Awaited<ReturnType<typeof begin>>, names: readonly string[]): Promise<void> {
+    expect([(await it.nodes()).map(({ name }) => name), it.engine().status().dirty]).toEqual([names, 0]);
+    await it.ends(names);
+  }
+
+  test("the file was removed here: its node is deleted", async () => {
+    const it = await savedInDoubt();
+    await it.unlink("a");
+    await it.save("b");
+    await it.drain();
+    await has(it, ["b"]);
+  });
+
+  test("the file was saved anew and renamed here: the node of the old name is deleted", async () => {
+    const it = await savedInDoubt();
+    await it.save("a", "second");
+    await it.rename("a", "b");
+    await it.save("c");
+    await it.drain();
+    await has(it, ["b", "c"]);
+  });
+});
+
 describe("answered after others have changed what was made", () => {
   /** An id that has answered 404 for so long is gone. */
   const SETTLED_MS = 5 * 60_000 + 10_000;

@@ -18,7 +18,8 @@ import { requestRelist } from "./request-relist.ts";
 
 /**
  * Returns true if the change with this key is the effect of a request of ours that was given up. Then base moves to
- * that effect, and newer content stays dirty.
+ * that effect, and newer content stays dirty. What follows from the effect (example: the deletion of a file that a
+ * program has removed since) is as old as the request, so a drain that began after the request waits for it.
  */
 export function recognizeOwn(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
@@ -52,7 +53,7 @@ export function recognizeOwn(
   if (isElsewhere) {
     // Two creations of one file were carried out. No name here shows the place of this node any more, so its deletion
     // is queued.
-    metadata.nodes.create({ ...born(null, node), dirtySince: due, due });
+    metadata.nodes.create({ ...born(null, node), dirtySince: attempt.createdAt, due });
     context.activity.wake();
     return true;
   }
@@ -62,7 +63,7 @@ export function recognizeOwn(
     seen: isHidden ? { node } : null,
     seenAt: isHidden ? due : null,
     due,
-    dirtySince: row.dirtySince ?? due,
+    dirtySince: row.dirtySince ?? attempt.createdAt,
   });
   adoptVersion(context, row, attempt, base, node.id);
   if (row.nodeId === null && row.kind === "folder") existedBefore(context, row);
