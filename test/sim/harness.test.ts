@@ -2,7 +2,11 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { Client } from "../../src/client/client.ts";
+import { elapsedTime } from "../../src/lib/clocks.ts";
+import type { Connection } from "../../src/metadata/database.ts";
 import { CallError } from "./support/calls.ts";
+import { hearLists } from "./support/heard.ts";
 import { playHistory } from "./support/history.ts";
 import { createModel } from "./support/model.ts";
 import { createPaired } from "./support/paired.ts";
@@ -43,6 +47,26 @@ test("a process that dies leaves nothing behind: however many do, no signal has 
     process.off("warning", warned);
   }
   expect(warnings).toEqual([]);
+});
+
+test("a folder whose list is answered at the very moment of the question was heard by the list before it", async () => {
+  let now = elapsedTime(0);
+  const client = { listFolder: async () => ({ items: [] }) } as unknown as Client;
+  const heard = hearLists(
+    client,
+    () => now,
+  )({
+    prepare: () => ({ all: () => [{ folder: 1, nodeId: "root" }] }),
+  } as unknown as Connection);
+  const list = async (at: number) => {
+    now = elapsedTime(at);
+    await client.listFolder("root");
+  };
+  await list(5_000);
+  expect(heard.notSince(elapsedTime(5_000))).toEqual([1]);
+  await list(10_000);
+  expect(heard.notSince(elapsedTime(5_000))).toEqual([]);
+  expect(heard.notSince(elapsedTime(5_001))).toEqual([1]);
 });
 
 /** For some of these moments the deletion arrives after the mount made afresh has seen `d`, and before it asks for its list. */

@@ -12,7 +12,7 @@ export interface Heard {
 }
 
 interface Listed {
-  /** When the first page of the last whole list was asked for, and when the last one was answered. */
+  /** When the first page of a whole list was asked for, and when the last one was answered. */
   readonly askedAt: ElapsedTime;
   readonly answeredAt: ElapsedTime;
 }
@@ -25,7 +25,7 @@ const KNOWN = `SELECT inode.id AS folder, node.node_id AS nodeId FROM inode
 
 /** From here on the client tells. */
 export function hearLists(client: Client, elapsed: () => ElapsedTime) {
-  const listed = new Map<string, Listed>();
+  const listed = new Map<string, Listed[]>();
   const begun = new Map<string, ElapsedTime>();
   const { listFolder } = client;
   Object.assign(client, {
@@ -35,17 +35,19 @@ export function hearLists(client: Client, elapsed: () => ElapsedTime) {
       if (options?.after === undefined) begun.set(nodeId, elapsed());
       const page = await listFolder(nodeId, options);
       const askedAt = begun.get(nodeId);
-      if (page.next == null && askedAt !== undefined) listed.set(nodeId, { askedAt, answeredAt: elapsed() });
+      const lists = listed.get(nodeId) ?? [];
+      if (page.next == null && askedAt !== undefined) lists.push({ askedAt, answeredAt: elapsed() });
+      listed.set(nodeId, lists);
       return page;
     },
   });
   return (rows: Connection): Heard => ({
     notSince(since) {
       const known = rows.prepare(KNOWN).all() as { readonly folder: number; readonly nodeId: string }[];
-      // What a list shows is judged within the moment in which it is answered, in fair weather.
-      const isHeard = (list: Listed | undefined) =>
-        list !== undefined && list.askedAt >= since && list.answeredAt < elapsed();
-      return known.filter(({ nodeId }) => !isHeard(listed.get(nodeId))).map(({ folder }) => folder);
+      // What a list shows is judged within the moment in which it is answered, in fair weather. So a list that is
+      // answered just now does not count, but the one before it does.
+      const isHeard = ({ askedAt, answeredAt }: Listed) => askedAt >= since && answeredAt < elapsed();
+      return known.filter(({ nodeId }) => listed.get(nodeId)?.some(isHeard) !== true).map(({ folder }) => folder);
     },
   });
 }
