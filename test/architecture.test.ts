@@ -64,6 +64,10 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
     ],
     ["test/support/a.mjs", 'await import("../../src/engine/start/recover.ts");', ""],
   ],
+  "hooks are the test files' own": [
+    ["test/native/a.ts", "afterEach(() => end());", "export function a() {\n  onTestFinished(end);\n}"],
+    ["test/support/a.ts", "beforeAll(begin);", "export function a() {\n  afterEach(end);\n}"],
+  ],
   "no imports in a circle": [
     ["src/lib/a.ts", 'import type { A } from "./a.ts";', 'import type { A } from "./b.ts";'],
     [

@@ -1,12 +1,11 @@
 /**
  * How the tests run: first what starts programs or listens, then what is done within one process, at last
- * what serves a mount. A file has a process of its own, but where many do the same within theirs: those of the
- * gateway and of the engine share a few processes, as to load and warm up what they test takes longer than most
- * of them run. What is done within one process keeps a processor busy, so as many of these files run at a time as there are
- * processors; the others mostly wait, for processes, disks and clocks, and more of them keep two processors busy. A mount test
- * has several processes at work: six files at a time made each wait longer, on a slow machine longer than it may. Of each kind
- * the files that take longest come first, so that none of them is left alone at the end. Nothing is retried: a test that
- * fails sometimes is a failure.
+ * what serves a mount. The files of a kind share a few processes, as to load and warm up what they test takes longer than
+ * most of them run. A file in ALONE has a process of its own. What is done within one process keeps a processor busy, so as
+ * many of these files run at a time as there are processors; the others mostly wait, for processes, disks and clocks, and more
+ * of them keep two processors busy. A mount test has several processes at work: six files at a time made each wait longer, on
+ * a slow machine longer than it may. Of each kind the files that take longest come first, so that none of them is left alone
+ * at the end. Nothing is retried: a test that fails sometimes is a failure.
  *
  * `npm test -- --fast` (WSFS_TESTS=fast) runs the inward ones but those that take longest, and of each other kind the few in
  * FAST. A new file needs no entry anywhere: it is of a kind by its folder.
@@ -21,7 +20,10 @@ const MOUNT_TESTS = "test/mount/**/*.test.ts";
 const INWARD_TESTS = "test/{contract,fuse,fuse-native,lib,metadata,sim,engine}/**/*.test.ts";
 
 /** In this order. Those of the gateway are short: none of them is left alone behind the outward ones. */
-const KINDS = ["outward", "gateway", "inward", "mount"];
+const KINDS = ["alone", "outward", "gateway", "inward", "mount"];
+
+/** They count timers and memory of their process, or bring about another transport for the files they import. */
+const ALONE = ["client/on-a-thread", "client/transfers"];
 
 /** What each of them is for is held within some seconds. */
 const FAST = {
@@ -125,7 +127,7 @@ const LONG = [
   "mount/saves",
 ];
 
-for (const name of [...LONG, ...Object.values(FAST).flat()]) {
+for (const name of [...ALONE, ...LONG, ...Object.values(FAST).flat()]) {
   if (!existsSync(new URL(`${name}.test.ts`, import.meta.url))) throw new Error(`there is no test/${name}.test.ts`);
 }
 
@@ -147,7 +149,7 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** The engine's tests make garbage by the gigabyte; with V8's default it is collected after each megabyte or so. In MB. */
+/** The tests of engine and gateway make garbage by the gigabyte; with V8's default it is collected after each megabyte or so. In MB. */
 const ROOM_FOR_GARBAGE = ["--min-semi-space-size=16", "--max-semi-space-size=64"];
 
 /** `workers`: files at a time; kinds of the same order share them. */
@@ -158,8 +160,8 @@ function kind(
   timeout: number,
   which: Pick<InlineConfig, "include" | "exclude" | "isolate" | "execArgv">,
 ) {
-  const limits = { maxWorkers: workers, testTimeout: timeout, hookTimeout: timeout };
-  return { extends: true as const, test: { name, ...which, ...limits, sequence: { groupOrder: order } } };
+  const limits = { isolate: false, maxWorkers: workers, testTimeout: timeout, hookTimeout: timeout };
+  return { extends: true as const, test: { name, ...limits, ...which, sequence: { groupOrder: order } } };
 }
 
 export default defineConfig({
@@ -169,15 +171,18 @@ export default defineConfig({
     retry: 0,
     sequence: { sequencer: LongestFirst },
     projects: [
-      kind("outward", 0, 3, 60_000, {
+      kind("alone", 0, 4, 60_000, { include: asked === "fast" ? [] : ALONE.map(pathOf), isolate: true }),
+      kind("outward", 0, 4, 60_000, {
         include: files("test/**/*.test.ts", FAST.outward),
-        exclude: [GATEWAY_TESTS, MOUNT_TESTS, INWARD_TESTS],
+        exclude: [GATEWAY_TESTS, MOUNT_TESTS, INWARD_TESTS, ...ALONE.map(pathOf)],
       }),
-      kind("gateway", 0, 3, 60_000, { include: files(GATEWAY_TESTS, FAST.gateway), isolate: false }),
+      kind("gateway", 0, 4, 60_000, {
+        include: files(GATEWAY_TESTS, FAST.gateway),
+        execArgv: ROOM_FOR_GARBAGE,
+      }),
       kind("inward", 1, 2, 120_000, {
         include: [INWARD_TESTS],
         exclude: asked === "fast" ? LONG.map(pathOf) : [],
-        isolate: false,
         execArgv: ROOM_FOR_GARBAGE,
       }),
       kind("mount", 2, 4, 300_000, { include: files(MOUNT_TESTS, FAST.mount) }),

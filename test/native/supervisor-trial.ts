@@ -20,7 +20,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, expect, vi } from "vitest";
+import { expect, onTestFinished, vi } from "vitest";
 import { supervisorProgram } from "../../src/lib/addon.ts";
 import { patiently } from "../support/patiently.ts";
 
@@ -127,22 +127,21 @@ export interface Setup {
   readonly owner?: number;
 }
 
-const trials: Trial[] = [];
-afterEach(async () => {
-  for (const trial of trials.splice(0)) {
-    if (trial.supervisor.exitCode === null && trial.supervisor.signalCode === null) {
-      trial.supervisor.kill("SIGKILL");
-      await trial.exited();
-    }
-    const pid = trial.daemonPid();
-    if (existsSync(`/proc/${pid}`)) process.kill(pid, "SIGKILL");
-    for (const dir of [trial.dir, join(trial.folder, "other")]) {
-      while (mountsAt(dir).length > 0) await run("umount", "-l", dir);
-    }
-    rmSync(trial.folder, { recursive: true });
+/** Ends what is left of a trial. */
+async function end({ supervisor, exited, daemonPid, folder, dir }: Trial): Promise<void> {
+  if (supervisor.exitCode === null && supervisor.signalCode === null) {
+    supervisor.kill("SIGKILL");
+    await exited();
   }
-});
+  const pid = daemonPid();
+  if (existsSync(`/proc/${pid}`)) process.kill(pid, "SIGKILL");
+  for (const place of [dir, join(folder, "other")]) {
+    while (mountsAt(place).length > 0) await run("umount", "-l", place);
+  }
+  rmSync(folder, { recursive: true });
+}
 
+/** What it starts ends with the test at the latest. */
 export function start(behaviour: string, setup: Setup = {}): Trial {
   const folder = mkdtempSync(join(tmpdir(), "wsfs-supervisor-"));
   const dir = join(folder, setup.dirName ?? "mount");
@@ -194,7 +193,7 @@ export function start(behaviour: string, setup: Setup = {}): Trial {
       return supervisor.exitCode;
     },
   };
-  trials.push(trial);
+  onTestFinished(() => end(trial));
   return trial;
 }
 

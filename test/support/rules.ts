@@ -112,6 +112,8 @@ function importViolations(project: Project, allowed: (path: string, specifier: s
       .map((specifier) => `${path} imports ${specifier}`),
   );
 }
+/** A hook that is registered when the module is loaded. */
+const HOOK = /^(?:before|after)(?:Each|All)\(/;
 
 export const RULES = {
   "imports go down": (project) =>
@@ -139,6 +141,12 @@ export const RULES = {
         ].map((specifier) => `${path} imports ${specifier}`);
       });
   },
+
+  // Files of a kind share a process, and a module is loaded once for all of them: its hooks would be those of the first.
+  "hooks are the test files' own": (project) =>
+    [...project]
+      .filter(([path]) => /^test\/.*\.ts$/.test(path) && !path.endsWith(".test.ts"))
+      .flatMap(([path, text]) => matches(path, codeOf(text), HOOK)),
 
   "no imports in a circle": (project) => {
     const graph = sources(project).map(([path, text]): [string, string[]] => [

@@ -2,7 +2,7 @@
  * A workspace of a few folders behind a scripted gateway, whose names are read in the background or listed for
  * programs, and dropped again.
  */
-import { afterEach, expect } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import type { Client, NodesPart } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
@@ -36,11 +36,6 @@ export function smallTree(): Map<string, readonly Node[]> {
   return tree;
 }
 export const NAMES = 32;
-
-const stops: (() => void)[] = [];
-afterEach(() => {
-  for (const stop of stops.splice(0)) stop();
-});
 
 export interface Streams {
   /** Parts of a folder have so many nodes. */
@@ -131,7 +126,7 @@ export async function begin(
   const dropping = createNameDropping(context);
   let hasEnded = false;
   const inodeOf = (parent: InodeId, name: string) => metadata.entries.find(parent, name)?.inode ?? inodeId(0);
-  stops.push(() => {
+  onTestFinished(() => {
     prefetch.stop();
     dropping.stop();
     context.cacheFiles.stop();
