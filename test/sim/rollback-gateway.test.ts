@@ -429,3 +429,31 @@ test("writing for long while the journal is always late is no rollback", async (
   expect(shown(await tree())).toEqual(shown(await remote()));
   world.check();
 });
+
+test.each([
+  ["the token is refused", { refusal: 401 }],
+  ["the account is refused", { refusal: 403 }],
+  ["the gateway is not reached", { isOffline: true }],
+] as const)(
+  "a journal that is not heard for long, as %s, is no rollback, and a drain waits for it",
+  async (_, trouble) => {
+    const { world, mount, save, tree, remote } = await begin(["alpha"], { tokenSeconds: 3_600 });
+    world.setLag({ path: 3_000, journal: 3_000, id: 0 });
+    await world.clock.advance(10_000);
+    await save("f", "the journal has not told of this one");
+    await world.clock.advance(2_000);
+    Object.assign(mount.weather, trouble);
+    await save("f", "nor of this one");
+    await world.clock.advance(SETTLED_MS);
+    Object.assign(mount.weather, { refusal: undefined, isOffline: false });
+    const { engine } = mount.process ?? expect.unreachable("the mount is down");
+    // What was refused is tried again, as somebody would ask for who sees it.
+    await world.run(engine.retry());
+    const drained = await world.run(engine.drain({ settle: true, signal: new AbortController().signal }));
+    expect(drained).toEqual({ drained: true, left: [] });
+    expect(world.lines.filter((line) => line.includes(ANOTHER))).toEqual([]);
+    expect(shown(await remote())).toEqual([file("f", "nor of this one")]);
+    expect(shown(await tree())).toEqual(shown(await remote()));
+    world.check();
+  },
+);

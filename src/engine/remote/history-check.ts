@@ -63,14 +63,16 @@ export function createHistoryCheck(
   }
 
   /**
-   * Milliseconds for which the journal has not reached one and the same acknowledged position. The newest position
-   * would not do, because the journal is always behind a mount that writes without a pause.
+   * Milliseconds for which the live journal has not reached one and the same acknowledged position. The newest position
+   * would not do, because the journal is always behind a mount that writes without a pause. A journal that is not heard
+   * is not late. Example: the token is refused for longer than the settle time.
    */
   function lateMs(): number {
     const { settings } = metadata;
     const [cursor, written] = [settings.getNumber("cursor"), settings.getNumber("written")];
-    if (awaited !== undefined && cursor >= awaited.position) awaited = undefined;
-    if (cursor < written) awaited ??= { position: written, since: runtime.elapsed() };
+    const isLive = fresh.isLive();
+    if (!isLive || (awaited !== undefined && cursor >= awaited.position)) awaited = undefined;
+    if (isLive && cursor < written) awaited ??= { position: written, since: runtime.elapsed() };
     return awaited === undefined ? 0 : minus(runtime.elapsed(), awaited.since);
   }
 
