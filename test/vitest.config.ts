@@ -185,7 +185,7 @@ export default defineConfig({
         exclude: asked === "fast" ? LONG.map(pathOf) : [],
         execArgv: ROOM_FOR_GARBAGE,
       }),
-      kind("mount", 2, 5, 300_000, { include: files(MOUNT_TESTS, FAST.mount) }),
+      kind("mount", 2, 4, 300_000, { include: files(MOUNT_TESTS, FAST.mount) }),
     ],
   },
 });
