@@ -22,7 +22,7 @@ const INWARD_TESTS = "test/{contract,fuse,fuse-native,lib,metadata,sim,engine}/*
 /** In this order. Those of the gateway are short: none of them is left alone behind the outward ones. */
 const KINDS = ["alone", "outward", "gateway", "inward", "mount"];
 
-/** They count timers and memory of their process, or bring about another transport for the files they import. */
+/** These files count timers and memory of their process, or give the files they import another transport. */
 const ALONE = ["client/on-a-thread", "client/transfers"];
 
 /** What each of them is for is held within some seconds. */
@@ -149,7 +149,7 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** The tests of engine and gateway make garbage by the gigabyte; with V8's default it is collected after each megabyte or so. In MB. */
+/** In MB. Tests of engine and gateway make garbage by the gigabyte. V8 would collect it after each megabyte or so. */
 const ROOM_FOR_GARBAGE = ["--min-semi-space-size=16", "--max-semi-space-size=64"];
 
 /** `workers`: files at a time; kinds of the same order share them. */

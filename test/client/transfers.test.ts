@@ -48,7 +48,7 @@ test("interim answers without end are silence, and the connection is free for th
       const drip = setInterval(() => {
         interims += 1;
         response.writeProcessing();
-      }, SHORT / 10);
+      }, STEADY / 10);
       response.on("close", () => clearInterval(drip));
     },
     { connections: 1, limits: { metadata: STEADY, content: STEADY, uploadAnswer: STEADY } },
@@ -240,7 +240,7 @@ test("a reader that takes its time is no silence of the gateway, and holds it ba
     read += chunk.length;
     if (pauses < 2 && read > pauses * 4 * MIB) {
       pauses += 1;
-      await delay(STEADY * 2);
+      await delay(STEADY * 4);
       // What the sockets hold on the way, and a little more.
       expect(sent - read).toBeLessThan(32 * MIB);
     }

@@ -141,7 +141,7 @@ async function end({ supervisor, exited, daemonPid, folder, dir }: Trial): Promi
   rmSync(folder, { recursive: true });
 }
 
-/** What it starts ends with the test at the latest. */
+/** Starts a supervisor. The supervisor, its daemon and its mount end with the test at the latest. */
 export function start(behaviour: string, setup: Setup = {}): Trial {
   const folder = mkdtempSync(join(tmpdir(), "wsfs-supervisor-"));
   const dir = join(folder, setup.dirName ?? "mount");

@@ -447,7 +447,7 @@ test.each([
     await world.clock.advance(SETTLED_MS);
     Object.assign(mount.weather, { refusal: undefined, isOffline: false });
     const { engine } = mount.process ?? expect.unreachable("the mount is down");
-    // What was refused is tried again, as somebody would ask for who sees it.
+    // A person who sees the refused change has it tried again.
     await world.run(engine.retry());
     const drained = await world.run(engine.drain({ settle: true, signal: new AbortController().signal }));
     expect(drained).toEqual({ drained: true, left: [] });
@@ -457,3 +457,14 @@ test.each([
     world.check();
   },
 );
+
+test("a live journal that never tells of an acknowledged write shows a rollback", async () => {
+  const { world, save } = await begin(["alpha"], { tokenSeconds: 3_600 });
+  await world.clock.advance(10_000);
+  world.setLag({ path: 0, journal: 4 * SETTLED_MS, id: 0 });
+  await save("f", "never told");
+  await world.clock.advance(SETTLED_MS / 4);
+  expect(world.lines.filter((line) => line.includes(ANOTHER))).toEqual([]);
+  await world.clock.advance(SETTLED_MS);
+  expect(world.lines.filter((line) => line.includes(ANOTHER))).not.toEqual([]);
+});

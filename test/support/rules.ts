@@ -112,6 +112,7 @@ function importViolations(project: Project, allowed: (path: string, specifier: s
       .map((specifier) => `${path} imports ${specifier}`),
   );
 }
+
 /** A hook that is registered when the module is loaded. */
 const HOOK = /^(?:before|after)(?:Each|All)\(/;
 

@@ -44,8 +44,8 @@ export function hearLists(client: Client, elapsed: () => ElapsedTime) {
   return (rows: Connection): Heard => ({
     notSince(since) {
       const known = rows.prepare(KNOWN).all() as { readonly folder: number; readonly nodeId: string }[];
-      // What a list shows is judged within the moment in which it is answered, in fair weather. So a list that is
-      // answered just now does not count, but the one before it does.
+      // The simulation judges an answered list within the moment of its answer, in fair weather. So a list that is
+      // answered just now does not count, but an earlier one does.
       const isHeard = ({ askedAt, answeredAt }: Listed) => askedAt >= since && answeredAt < elapsed();
       return known.filter(({ nodeId }) => listed.get(nodeId)?.some(isHeard) !== true).map(({ folder }) => folder);
     },
