@@ -2,14 +2,17 @@
 import { type Node, node, type WrittenNode, writtenNode } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { type AccountStore, accountsInMemory } from "../../src/gateway/accounts/index.ts";
+import { migrateAccounts } from "../../src/gateway/accounts/schema.ts";
 import type { GatewayOptions } from "../../src/gateway/context.ts";
 import { createGateway, type Gateway } from "../../src/gateway/core.ts";
 import { type GatewayAnswer, jsonBody, type Part, type RequestBody } from "../../src/gateway/exchange.ts";
+import { migrate } from "../../src/gateway/schema.ts";
 import { SILENT } from "../../src/lib/log.ts";
-import { type Connection, openSqlite } from "../../src/lib/sqlite/index.ts";
+import type { Connection } from "../../src/lib/sqlite/index.ts";
 import { ISSUER } from "./account-token.ts";
 import type { AnswerJson } from "./answer-json.ts";
 import { createFakeEngines, type FakeEngines } from "./fake-engines.ts";
+import { copiesOf } from "./in-memory.ts";
 import { createMemoryBlobs, type MemoryBlobs } from "./memory-blobs.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
 
@@ -104,11 +107,14 @@ interface Parts {
   readonly turn?: (callback: () => void) => void;
 }
 
+const openStore = copiesOf(migrate);
+const openAccounts = copiesOf(migrateAccounts);
+
 export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Parts): TestCore {
   const clock = parts?.clock ?? createVirtualClock();
   const blobs = parts?.blobs ?? createMemoryBlobs();
-  const database = parts?.database ?? openSqlite(":memory:");
-  const accounts = parts?.accounts ?? accountsInMemory(clock);
+  const database = parts?.database ?? openStore();
+  const accounts = parts?.accounts ?? accountsInMemory(clock, openAccounts());
   const engines = parts?.engines ?? createFakeEngines();
   const signingKey = Buffer.alloc(32, 7);
   const gateway = createGateway({
