@@ -15,12 +15,11 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type InlineConfig, type TestSpecification } from "vitest/node";
 
-const GATEWAY_TESTS = "test/gateway/**/*.test.ts";
 const MOUNT_TESTS = "test/mount/**/*.test.ts";
 const INWARD_TESTS = "test/{contract,fuse,fuse-native,lib,metadata,sim,engine}/**/*.test.ts";
 
-/** In this order. Those of the gateway are short: none of them is left alone behind the outward ones. */
-const KINDS = ["alone", "outward", "gateway", "inward", "mount"];
+/** In this order. */
+const KINDS = ["alone", "outward", "inward", "mount"];
 
 /** These files count timers and memory of their process, or give the files they import another transport. */
 const ALONE = ["client/on-a-thread", "client/transfers"];
@@ -38,44 +37,68 @@ const FAST = {
     "daemon/control",
     "daemon/kept-state",
     "daemon/supervisor-link",
+    "gateway/bare",
+    "gateway/malformed",
+    "gateway/nodes",
+    "gateway/uploads",
     "native/device",
     "native/mover",
     "native/refusals",
     "native/replayer",
     "native/system-calls",
   ],
-  gateway: ["gateway/bare", "gateway/malformed", "gateway/nodes", "gateway/uploads"],
   mount: ["mount/turns"],
 };
 
-/** Below test/; a fresh clone knows no times, and vitest would go by the size of the files, which says little here. */
+/**
+ * Below test/. A fresh clone knows no times, and vitest would go by the size of the files, which says little here. Of the
+ * outward ones, those that mostly wait and those that keep a processor busy take turns.
+ */
 const LONG = [
   "cli/service",
   "cli/sign-in-pages",
-  "client/package",
-  "client/generated",
-  "cli/bin",
   "native/supervisor-reload-trial",
-  "client/login/stores",
-  "client/login/login",
-  "cli/history-past",
+  "gateway/engines/processes",
+  "cli/history-versions",
+  "client/package",
   "native/supervisor-restart",
+  "gateway/crash",
+  "cli/history-shown",
+  "client/generated",
+  "cli/history-past",
+  "gateway/safety",
+  "native/supervisor-starved",
+  "gateway/contract",
+  "client/login/stores",
+  "gateway/engines/kills",
+  "cli/service-user",
+  "gateway/retention/prune-property",
   "native/supervisor",
-  "client/transfers",
+  "client/login/login",
+  "gateway/triggers/served",
+  "gateway/accounts/first-owner",
+  "cli/gateway-retention",
+  "gateway/node-stream",
+  "cli/bin",
+  "gateway/http",
+  "client/readme",
+  "gateway/pages",
+  "cli/history-undo-any",
+  "gateway/restore-tree",
   "fuzz/targets",
+  "gateway/contract-accounts",
+  "cli/gateway-engine",
+  "gateway/paging",
+  "cli/history-thinned",
+  "gateway/retention/backup",
+  "cli/gateway-log",
+  "gateway/accounts/accounts",
   "daemon/open-metadata",
+  "gateway/access",
+  "client/sdk/operations",
+  "gateway/unix-listener",
   "client/thread-transport",
   "client/sdk/follow",
-  "gateway/crash",
-  "gateway/safety",
-  "gateway/engines/processes",
-  "gateway/engines/kills",
-  "gateway/contract",
-  "gateway/unix-listener",
-  "gateway/triggers/served",
-  "gateway/disk-blobs",
-  "gateway/http",
-  "gateway/retention/prune-property",
   "sim/histories-lesser-gateways",
   "sim/in-doubt-births-lesser-gateways",
   "sim/crash",
@@ -125,6 +148,12 @@ const LONG = [
   "mount/crash",
   "mount/commands",
   "mount/saves",
+  "mount/views",
+  "mount/passthrough",
+  "mount/disk-full",
+  "mount/moves",
+  "mount/crash-steps",
+  "mount/keyring",
 ];
 
 for (const name of [...ALONE, ...LONG, ...Object.values(FAST).flat()]) {
@@ -174,10 +203,7 @@ export default defineConfig({
       kind("alone", 0, 4, 60_000, { include: asked === "fast" ? [] : ALONE.map(pathOf), isolate: true }),
       kind("outward", 0, 4, 60_000, {
         include: files("test/**/*.test.ts", FAST.outward),
-        exclude: [GATEWAY_TESTS, MOUNT_TESTS, INWARD_TESTS, ...ALONE.map(pathOf)],
-      }),
-      kind("gateway", 0, 4, 60_000, {
-        include: files(GATEWAY_TESTS, FAST.gateway),
+        exclude: [MOUNT_TESTS, INWARD_TESTS, ...ALONE.map(pathOf)],
         execArgv: ROOM_FOR_GARBAGE,
       }),
       kind("inward", 1, 2, 120_000, {
