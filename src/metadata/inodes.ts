@@ -10,17 +10,26 @@ import { type After, addedId, type InodeId, type KernelNodeId, kernelNodeId } fr
 export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "block" | "character";
 
 /**
- * clean: the origin version. open: a writer may have changed it. dirty: it holds bytes that the gateway does not have.
- */
-export type ContentState = "clean" | "open" | "dirty";
-
-/**
  * Durability of dirty content. formerly: it was durable, and may have changed since. never: it never was. quarantined:
  * power loss came after a change that was not synced, and no program has saved the content since.
  */
 export type Synced = "durable" | "formerly" | "never" | "quarantined";
 
-export interface Inode {
+/**
+ * The state of a content, tagged by `content` (docs/dev/content-states.md). clean: a version of the gateway. open: a
+ * writer may have changed it, and no look has shown it yet. dirty: it has changed; with a hash, a snapshot was taken
+ * since. Without one, no snapshot of it may be sent, and only such a content is quarantined. A folder's content is clean.
+ */
+export type Content =
+  /** The hash is null where the gateway has told none. */
+  | { readonly content: "clean" | "open"; readonly hash: string | null; readonly synced: "never" }
+  | { readonly content: "dirty"; readonly hash: null; readonly synced: Synced }
+  | { readonly content: "dirty"; readonly hash: string; readonly synced: Exclude<Synced, "quarantined"> };
+
+export type ContentState = Content["content"];
+
+/** An inode but for the state of its content. */
+interface InodeBase {
   readonly id: InodeId;
   readonly kind: InodeKind;
   /** The current kernel node id. Earlier ones are superseded. */
@@ -28,12 +37,9 @@ export interface Inode {
   readonly attributes: Attributes;
   /** In bytes. */
   readonly size: number;
-  /** Of the content. Null while not known. */
-  readonly hash: string | null;
   /** The version that the content is (clean) or grew from (dirty). */
   readonly originNode: string | null;
   readonly originVersion: string | null;
-  readonly content: ContentState;
   /** Goes up whenever the content may have changed. */
   readonly changes: number;
   /** "seconds.nnnnnnnnn", like `ctime`. */
@@ -55,11 +61,18 @@ export interface Inode {
    * a program may have looked into it in vain.
    */
   readonly used: RowTime | "never" | null;
-  /** "never" for content that is not dirty. */
-  readonly synced: Synced;
   /** 1: a program has called fsync on it. */
   readonly fsynced: 0 | 1;
 }
+
+export type Inode = InodeBase & Content;
+
+/** The new values of a change. Content that is not dirty is never synced, whatever `synced` says. */
+export type InodeChange = Partial<Omit<InodeBase, "id">> & {
+  readonly content?: ContentState;
+  readonly hash?: string | null;
+  readonly synced?: Synced;
+};
 
 /** A place in the order of use. */
 export interface UsePlace {
@@ -76,12 +89,15 @@ function isShownElse(before: Inode, after: Inode): boolean {
 }
 
 export type NewInode = Omit<
-  Inode,
-  "id" | "lineage" | "changes" | "linkGroup" | "saves" | "listed" | "folders" | "used" | "synced" | "fsynced"
+  InodeBase,
+  "id" | "lineage" | "changes" | "linkGroup" | "saves" | "listed" | "folders" | "used" | "fsynced"
 > &
-  Partial<Pick<Inode, "changes" | "listed">>;
+  Partial<Pick<InodeBase, "changes" | "listed">> &
+  Pick<Content, "content" | "hash">;
 
-interface Row extends Omit<Inode, "attributes" | "saves" | "used" | "synced"> {
+interface Row extends Omit<InodeBase, "attributes" | "saves" | "used"> {
+  readonly content: ContentState;
+  readonly hash: string | null;
   readonly used: RowTime | typeof NEVER_USED | null;
   readonly synced: number | null;
   readonly attributes: string;
@@ -136,7 +152,14 @@ function decode(row: Row): Inode {
   const attributes = JSON.parse(row.attributes) as Attributes;
   const saves = row.saves === null ? null : (JSON.parse(row.saves) as string[]);
   const used = row.used === NEVER_USED ? "never" : row.used;
-  return { ...row, attributes, saves, used, synced: decodeSynced(row.synced) };
+  return { ...row, attributes, saves, used, ...contentOf(row.content, row.hash, decodeSynced(row.synced)) };
+}
+
+/** The state that the three make. A hash belongs to bytes that are known to be whole: they are not quarantined. */
+function contentOf(content: ContentState, hash: string | null, synced: Synced): Content {
+  if (content !== "dirty") return { content, hash, synced: "never" };
+  if (hash === null) return { content, hash, synced };
+  return { content, hash, synced: synced === "quarantined" ? "formerly" : synced };
 }
 
 /** `isNew` is called for each inode that is made with a new kernel node id. */
@@ -230,11 +253,11 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
   );
   const lineages = remember(database, ["lineage"], (id: InodeId): readonly KernelNodeId[] => kernelNodeIdsOf(id));
 
-  function update(id: InodeId, values: Partial<Omit<Inode, "id">>): Inode {
+  function update(id: InodeId, values: InodeChange): Inode {
     const current = get(id);
     if (current === undefined) throw new Error(`no inode ${id}`);
-    const next = { ...current, ...values };
-    if (next.content !== "dirty") next.synced = "never";
+    const { content = current.content, hash = current.hash, synced: durability = current.synced } = values;
+    const next = { ...current, ...values, ...contentOf(content, hash, durability) };
     if (current.synced !== "never" && next.synced === "never") formerlyDurable.add(id);
     if (next.linkGroup === null) next.saves = null;
     else if (values.saves === undefined && next.hash !== current.hash) next.saves = savesAfter(current, next.hash);
@@ -269,10 +292,9 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       lineage,
       attributes: JSON.parse(attributes) as Attributes,
       size,
-      hash,
+      ...contentOf(content, hash, "never"),
       originNode,
       originVersion,
-      content,
       changes,
       atime,
       ctime,
@@ -281,7 +303,6 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       listed,
       folders: 0,
       used: null,
-      synced: "never",
       fsynced: 0,
     };
     get.tell(id, made);
@@ -310,7 +331,7 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       return made;
     },
     /** Gives the inode a new kernel node id. The former one is superseded, and stays until the kernel forgets it. */
-    replaceKernelNodeId(id: InodeId, change: Partial<Omit<Inode, "id" | "lineage">>): Inode {
+    replaceKernelNodeId(id: InodeId, change: Omit<InodeChange, "lineage">): Inode {
       supersede.run(get(id)?.lineage);
       return update(id, { ...change, lineage: newKernelNodeId(id) });
     },
