@@ -42,7 +42,7 @@ const BODIES: Readonly<Partial<Record<OperationName, ResourceName>>> = {
 };
 
 /** Values for fields that items of another gateway's list may lack. */
-const UNTOLD: Readonly<Partial<Record<ResourceName, Readonly<Record<string, unknown>>>>> = {
+const DEFAULTS: Readonly<Partial<Record<ResourceName, Readonly<Record<string, unknown>>>>> = {
   journalEntry: { revision: 0, parentId: null, name: "" },
   version: { branch: "main", contentHash: null, mimeType: "application/octet-stream" },
 };
@@ -185,7 +185,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     const { parentId } = asked.request.query;
     const known = parentId === undefined ? {} : { parentId };
     const item = (told: unknown) =>
-      of === "node" ? ourNode(profile, told, begun, known) : { ...UNTOLD[of], ...toOurs(profile, of, told) };
+      of === "node" ? ourNode(profile, told, begun, known) : { ...DEFAULTS[of], ...toOurs(profile, of, told) };
     const { pageNo = "1" } = asked.request.query;
     const comesWhole = operationOf(asked.operation).query.pageNo === null;
     return ourPage(profile, value, begun, comesWhole ? undefined : Number(pageNo), item);
@@ -359,7 +359,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       const told: unknown = parseEvent(data);
       if (!isRecord(told)) return data;
       const position = id === undefined || !/^\d+$/.test(id) ? {} : { position: Number(id) };
-      return JSON.stringify({ ...UNTOLD.journalEntry, ...position, ...toOurs(profile, "journalEntry", told) });
+      return JSON.stringify({ ...DEFAULTS.journalEntry, ...position, ...toOurs(profile, "journalEntry", told) });
     });
     return { ...answer, body };
   }

@@ -403,7 +403,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       belowAfter.all({ parent, name: after?.name ?? "", id: after?.id ?? 0, limit }).map(decodeBelow),
     countBelow: (parent: string): number => belowCount.get(parent)?.count ?? 0,
     /** Rows with an unconfirmed write that became known after `since` (row time), the first known first. */
-    untold: (since: RowTime, limit: number): NodeRow[] => unconfirmed.all({ since, limit }).map(decode),
+    unconfirmed: (since: RowTime, limit: number): NodeRow[] => unconfirmed.all({ since, limit }).map(decode),
     /** The nodes that programs moved away or removed from this place, the latest first. */
     thatLeft: (parent: InodeId, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
     /** Rows of one priority class that are due, the longest due first. */

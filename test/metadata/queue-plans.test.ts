@@ -46,7 +46,7 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   nodes.areNamesDirty(inodeId(1), rowTime(1));
   nodes.dirty(10);
   nodes.parked(10);
-  nodes.untold(rowTime(1), 10);
+  nodes.unconfirmed(rowTime(1), 10);
   nodes.pendingBytes(10);
   attempts.nextDue();
   attempts.nextAt(rowTime(1));

@@ -20,7 +20,7 @@ const DEPTH_MAX = 1000;
  * A node that the gateway fails to tell of, or whose folder is not visible, is read again after this time; then less
  * and less often.
  */
-const UNTOLD_MS = 10_000;
+const REREAD_MS = 10_000;
 /** The same for a node that the account may not read. */
 const HIDDEN_MS = 60_000;
 /** Nodes that are moved out in one synchronous stretch. */
@@ -142,7 +142,7 @@ export function askMoreSeldom({ metadata, runtime }: Rows & Host, reread: Reread
     const since = metadata.rereads.hidden(reread, now);
     metadata.rereads.postpone(
       reread,
-      plus(now, Math.min(SETTLE_MS, Math.max(UNTOLD_MS, Math.ceil(minus(now, since) / 2)))),
+      plus(now, Math.min(SETTLE_MS, Math.max(REREAD_MS, Math.ceil(minus(now, since) / 2)))),
     );
   });
 }

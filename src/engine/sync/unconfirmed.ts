@@ -16,13 +16,13 @@ const PAGE = 1000;
 const FEW = 20;
 
 /** At most `limit` rows with unconfirmed writes, the longest waiting first. */
-function untold({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">, limit: number): NodeRow[] {
-  return metadata.nodes.untold(plus(runtime.now(), -SETTLE_MS), limit);
+function unconfirmedRows({ metadata, runtime }: Pick<Rows & Host, "metadata" | "runtime">, limit: number): NodeRow[] {
+  return metadata.nodes.unconfirmed(plus(runtime.now(), -SETTLE_MS), limit);
 }
 
 /** True while lists may not show an unconfirmed write. */
 export function isAnyUnconfirmed(context: Pick<Rows & Host, "metadata" | "runtime">): boolean {
-  return untold(context, 1).length > 0;
+  return unconfirmedRows(context, 1).length > 0;
 }
 
 /**
@@ -31,7 +31,7 @@ export function isAnyUnconfirmed(context: Pick<Rows & Host, "metadata" | "runtim
  */
 export async function areConfirmed(context: Rows & Remote & Host, signal: AbortSignal): Promise<boolean> {
   for (;;) {
-    const rows = untold(context, FEW);
+    const rows = unconfirmedRows(context, FEW);
     const [first] = rows;
     if (first === undefined) return true;
     const place = placeOf(first);
