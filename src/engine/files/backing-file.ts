@@ -317,7 +317,7 @@ function createCacheFile(
       preparing: undefined,
     },
     changes: {
-      isContentDirty: isUncut(inode),
+      isContentDirty: isContentDirty(inode),
       isDurable: isCalledSafe(metadata, inode),
       hasUnpersistedStat: false,
       shownSize: inode.size,
@@ -373,7 +373,7 @@ function originOf(node: string | null, version: string | null): Origin | undefin
 }
 
 /** True: the row says already that the content has changed since the last snapshot. */
-export function isUncut(inode: Inode): boolean {
+export function isContentDirty(inode: Inode): boolean {
   return inode.content === "dirty" && inode.hash === null;
 }
 

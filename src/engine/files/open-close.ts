@@ -11,7 +11,7 @@ import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { fromDisk } from "../api/index.ts";
 import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
-import { isUncut, openFile, openNewFile, regain, requireCurrent } from "./backing-file.ts";
+import { isContentDirty, openFile, openNewFile, regain, requireCurrent } from "./backing-file.ts";
 import { isLongerThanShown, type OpenCacheFile } from "./cache-file.ts";
 import { cancelForWriter, yieldToNewer } from "./cancel-upload.ts";
 import { logClean } from "./dirty-file-log.ts";
@@ -139,7 +139,7 @@ async function becomeWriter(
         if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
       });
       if (cacheFile.use.writers === 0) {
-        cacheFile.changes.isContentDirty = isUncut(inode);
+        cacheFile.changes.isContentDirty = isContentDirty(inode);
         // The quiet before the next snapshot is counted from here.
         cacheFile.changes.lastWriteAt = context.runtime.elapsed();
         // While there was no writer, the kernel was told the size in the rows, which may be older than the file.

@@ -6,7 +6,7 @@
 import { formatTime } from "../../lib/time.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Host, Rows, Uploads } from "../core/index.ts";
-import { isUncut, reopenFile, requireCurrent } from "./backing-file.ts";
+import { isContentDirty, reopenFile, requireCurrent } from "./backing-file.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { alone } from "./file-state.ts";
 import { isStill } from "./is-unchanged.ts";
@@ -97,7 +97,7 @@ async function resumeWriting(
     if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
   });
   const inode = requireCurrent(context, cacheFile.lineage);
-  cacheFile.changes.isContentDirty = isUncut(inode);
+  cacheFile.changes.isContentDirty = isContentDirty(inode);
   cacheFile.use.keepsTimes = true;
   // The file got this mtime when its first writer was admitted. Since then its own mtime counts.
   cacheFile.use.preparedTime = formatTime(mtimeOf(context, inode));
