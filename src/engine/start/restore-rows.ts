@@ -184,14 +184,15 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
   for (const row of rows) grewFrom(needs.context, row, word);
   // Content is quarantined if power loss may have taken bytes of it, or if downloaded bytes and a program's bytes are
   // mixed and cannot be told apart.
-  const isHeld = (needs.needsCheck || word.missingFrom !== undefined) && rows.some(({ base }) => base?.head != null);
+  const isQuarantined =
+    (needs.needsCheck || word.missingFrom !== undefined) && rows.some(({ base }) => base?.head != null);
   metadata.inodes.update(inode.id, {
     content: "dirty",
     hash: null,
     size: stat.size,
     attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
     changes: Math.max(inode.changes, word.changes) + 1,
-    synced: isHeld ? "quarantined" : "never",
+    synced: isQuarantined ? "quarantined" : "never",
   });
 }
 

@@ -19,9 +19,9 @@ import { paceAfterSnapshot, paceAfterTry } from "./snapshot-times.ts";
 
 /**
  * taken: a snapshot exists; its hash is known and its bytes can be sent. clean: the content is a version that the gateway
- * has. busy: the file was written meanwhile. held: the content is quarantined and not to be sent.
+ * has. busy: the file was written meanwhile. quarantined: the content is not to be sent.
  */
-export type SnapshotResult = "taken" | "clean" | "busy" | "held";
+export type SnapshotResult = "taken" | "clean" | "busy" | "quarantined";
 
 interface Making {
   /** The content is a version of the gateway, and is to be sent as the content of another node. */
@@ -45,7 +45,7 @@ export async function takeSnapshot(
   const { metadata, cacheFiles } = context;
   const inode = metadata.inodes.get(inodeId);
   if (inode === undefined || inode.kind !== "file") return "clean";
-  if (inode.synced === "quarantined") return "held";
+  if (inode.synced === "quarantined") return "quarantined";
   if (hasSnapshot(context, inode)) return "taken";
   // Content that is a version of the gateway needs a snapshot only if the gateway cannot copy the content from that
   // version.

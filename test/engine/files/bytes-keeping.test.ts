@@ -219,7 +219,7 @@ test("content that was never synced goes on beside the head after power loss, sy
     }
     expect([files["a.txt"], beside]).toEqual([how === "as it is" ? "changed!" : "halfged!", []]);
     const snapshot = await next.context.snapshots.take(inode.id, CALLER.signal);
-    expect(snapshot).toBe(how === "as it is" ? "taken" : "held");
+    expect(snapshot).toBe(how === "as it is" ? "taken" : "quarantined");
     if (how === "as it is") continue;
     // A program saves it again: now it is whole.
     const again = await next.open(next.inode(inode.id), { write: true });

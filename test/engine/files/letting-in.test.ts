@@ -85,6 +85,6 @@ test.each(CASES)(
     write("torn");
     await world.context.syncRows();
     const next = await world.powerLoss();
-    expect(await snapshot(next, inodeAt(next, "a").id)).toBe(it.state === "synced" ? "held" : "clean");
+    expect(await snapshot(next, inodeAt(next, "a").id)).toBe(it.state === "synced" ? "quarantined" : "clean");
   },
 );

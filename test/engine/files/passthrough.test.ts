@@ -291,7 +291,7 @@ test("written to again after it was synced, or open still, it is held", async ()
     if (isClosed) await file.close();
     const next = await world.powerLoss();
     expect(await text(next, inode)).toBe("tornhead");
-    expect(await snapshot(next, inode)).toBe("held");
+    expect(await snapshot(next, inode)).toBe("quarantined");
   }
 });
 
@@ -318,7 +318,7 @@ test("a writer who is let in while the file is synced is not called safe when th
   await world.context.syncRows();
   const next = await world.powerLoss();
   expect(await text(next, inode)).toBe("tornhead");
-  expect(await snapshot(next, inode)).toBe("held");
+  expect(await snapshot(next, inode)).toBe("quarantined");
 });
 
 test("with a snapshot from while it was open and not written to since, it is not held", async () => {

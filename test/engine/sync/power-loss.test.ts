@@ -40,7 +40,7 @@ test("written to after a save that changed nothing, content does not count as wh
   await world.write(handle, 0, Buffer.from("torn"));
   const next = await world.powerLoss();
   expect(await shown(next)).toEqual({ a: "tornhead" });
-  expect(await next.context.snapshots.take(id, CALLER.signal)).toBe("held");
+  expect(await next.context.snapshots.take(id, CALLER.signal)).toBe("quarantined");
 });
 
 test("of two files a program syncs, none goes back to the gateway's version alone", async () => {
