@@ -29,7 +29,7 @@ export interface ForegroundThrottle {
 }
 
 /** The share of the time that programs keep the thread busy is measured this often … */
-export const RIGHT_OF_WAY_LOOK_MS = 25;
+export const FOREGROUND_LOOK_MS = 25;
 /** … as an average over about this time. A pause of programs is noticed within it too. */
 const MEMORY_MS = 50;
 /** Programs go first once their requests take this share of the time … */
@@ -72,7 +72,7 @@ export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: 
 
   function look(now: ElapsedTime): void {
     const since = minus(now, seenAt);
-    if (since < RIGHT_OF_WAY_LOOK_MS) return;
+    if (since < FOREGROUND_LOOK_MS) return;
     const newest = 1 - Math.exp(-since / MEMORY_MS);
     share += newest * (Math.min(1, attendedMs / since) - share);
     seenAt = now;

@@ -6,7 +6,7 @@ export { type CacheFile, SnapshotPacing } from "./cache-file.ts";
 export type { EngineSettings, Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "./context.ts";
 export type { SnapshotProgress } from "./file-state.ts";
 export { isRetryable, retryDelay } from "./foreground-retry.ts";
-export { RIGHT_OF_WAY_LOOK_MS } from "./foreground-throttle.ts";
+export { FOREGROUND_LOOK_MS } from "./foreground-throttle.ts";
 export { MANY, TOGETHER_MS } from "./group-commit.ts";
 export type { Handle } from "./handles.ts";
 export { hasVersion } from "./has-version.ts";

@@ -13,12 +13,12 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import {
+  FOREGROUND_LOOK_MS,
   type Host,
   type LocalFiles,
   MANY,
   type Remote,
   type Request,
-  RIGHT_OF_WAY_LOOK_MS,
   type Rows,
   scopesOf,
   TOGETHER_MS,
@@ -160,7 +160,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
 
   /**
    * True: the disk is in trouble, or unsent content fills more than half of its limit. Programs that make more would
-   * soon be refused, so they have no right of way.
+   * soon be refused, so they do not go first.
    */
   function isUrgent(): boolean {
     const { disk, unsent } = context;
@@ -337,7 +337,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     try {
       const result = await takeSnapshot(context, inode.id, stopped.signal);
       context.readFailures.ended(inode.lineage);
-      if (result === "held") {
+      if (result === "quarantined") {
         context.powerLoss.park(row.id);
         return false;
       }
@@ -411,7 +411,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
       metadata.linkLeases.nextEnd(),
     ]);
     if (first === undefined) return;
-    const next = isLimited ? laterOf(first, plus(now, RIGHT_OF_WAY_LOOK_MS)) : first;
+    const next = isLimited ? laterOf(first, plus(now, FOREGROUND_LOOK_MS)) : first;
     lookAt(pauseMs === 0 ? next : laterOf(next, plus(now, Math.ceil(pauseMs))), next === first);
   }
 
