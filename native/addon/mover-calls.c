@@ -15,15 +15,15 @@ static struct mover *get_both(napi_env env, napi_callback_info info, int64_t *nu
   return get_arguments(env, info, values, 2) ? get_mover(env, values, number) : NULL;
 }
 
-/* deviceLetRead(device, handle, fd) */
-napi_value device_let_read(napi_env env, napi_callback_info info)
+/* deviceGrantRead(device, handle, fd) */
+napi_value device_grant_read(napi_env env, napi_callback_info info)
 {
   napi_value values[3];
   int64_t handle;
   int fd;
   if (!get_arguments(env, info, values, 3) || !get_int(env, values[2], &fd)) return NULL;
   struct mover *mover = get_mover(env, values, &handle);
-  if (mover != NULL) mover_let_read(mover, (uint64_t)handle, fd);
+  if (mover != NULL) mover_grant_read(mover, (uint64_t)handle, fd);
   return NULL;
 }
 
@@ -44,8 +44,8 @@ napi_value device_answer_read(napi_env env, napi_callback_info info)
   return result;
 }
 
-/* deviceLetWrite(device, handle, fd, milliseconds) */
-napi_value device_let_write(napi_env env, napi_callback_info info)
+/* deviceGrantWrite(device, handle, fd, milliseconds) */
+napi_value device_grant_write(napi_env env, napi_callback_info info)
 {
   napi_value values[4];
   int64_t handle;
@@ -53,25 +53,25 @@ napi_value device_let_write(napi_env env, napi_callback_info info)
   if (!get_arguments(env, info, values, 4)) return NULL;
   if (!get_int(env, values[2], &fd) || !get_int(env, values[3], &milliseconds)) return NULL;
   struct mover *mover = get_mover(env, values, &handle);
-  if (mover != NULL) mover_let_write(mover, (uint64_t)handle, fd, (uint64_t)milliseconds * 1000000);
+  if (mover != NULL) mover_grant_write(mover, (uint64_t)handle, fd, (uint64_t)milliseconds * 1000000);
   return NULL;
 }
 
-/* deviceStopReading(device, fd): for all handles that read from it. */
-napi_value device_stop_reading(napi_env env, napi_callback_info info)
+/* deviceRevokeReads(device, fd): for all handles that read from it. */
+napi_value device_revoke_reads(napi_env env, napi_callback_info info)
 {
   int64_t fd;
   struct mover *mover = get_both(env, info, &fd);
-  if (mover != NULL) mover_stop_reading(mover, (int)fd);
+  if (mover != NULL) mover_revoke_reads(mover, (int)fd);
   return NULL;
 }
 
-/* deviceStopWriting(device, fd): for all handles that write to it. */
-napi_value device_stop_writing(napi_env env, napi_callback_info info)
+/* deviceRevokeWrites(device, fd): for all handles that write to it. */
+napi_value device_revoke_writes(napi_env env, napi_callback_info info)
 {
   int64_t fd;
   struct mover *mover = get_both(env, info, &fd);
-  if (mover != NULL) mover_stop_writing(mover, (int)fd);
+  if (mover != NULL) mover_revoke_writes(mover, (int)fd);
   return NULL;
 }
 

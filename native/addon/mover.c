@@ -77,24 +77,24 @@ static struct let *take_place(struct mover *mover, uint64_t handle, int fd)
   return let;
 }
 
-void mover_let_read(struct mover *mover, uint64_t handle, int fd)
+void mover_grant_read(struct mover *mover, uint64_t handle, int fd)
 {
   take_place(mover, handle, fd)->reads = true;
 }
 
-void mover_let_write(struct mover *mover, uint64_t handle, int fd, uint64_t nanoseconds)
+void mover_grant_write(struct mover *mover, uint64_t handle, int fd, uint64_t nanoseconds)
 {
   take_place(mover, handle, fd)->writes_until = uv_hrtime() + nanoseconds;
 }
 
-void mover_stop_reading(struct mover *mover, int fd)
+void mover_revoke_reads(struct mover *mover, int fd)
 {
   for (int i = 0; i < MOVER_HANDLES; i++) {
     if (mover->lets[i].fd == fd) mover->lets[i].reads = false;
   }
 }
 
-void mover_stop_writing(struct mover *mover, int fd)
+void mover_revoke_writes(struct mover *mover, int fd)
 {
   for (int i = 0; i < MOVER_HANDLES; i++) {
     if (mover->lets[i].fd == fd) mover->lets[i].writes_until = 0;

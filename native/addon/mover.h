@@ -53,10 +53,10 @@ bool mover_answer_read(struct mover *mover, uint64_t unique, int fd, size_t size
  * The number of a handle determines its place. A later handle takes the place over, and JavaScript serves the earlier
  * one.
  */
-void mover_let_read(struct mover *mover, uint64_t handle, int fd);
-void mover_let_write(struct mover *mover, uint64_t handle, int fd, uint64_t nanoseconds);
-void mover_stop_reading(struct mover *mover, int fd);
-void mover_stop_writing(struct mover *mover, int fd);
+void mover_grant_read(struct mover *mover, uint64_t handle, int fd);
+void mover_grant_write(struct mover *mover, uint64_t handle, int fd, uint64_t nanoseconds);
+void mover_revoke_reads(struct mover *mover, int fd);
+void mover_revoke_writes(struct mover *mover, int fd);
 void mover_end(struct mover *mover, uint64_t handle);
 
 #endif

@@ -3,10 +3,10 @@ import type { FastPath, HandleId } from "../engine/api/index.ts";
 
 /** The calls of the device; see native.ts. */
 export interface MovingDevice {
-  letRead(handle: HandleId, descriptor: number): void;
-  letWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
-  stopReading(descriptor: number): void;
-  stopWriting(descriptor: number): void;
+  grantRead(handle: HandleId, descriptor: number): void;
+  grantWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
+  revokeReads(descriptor: number): void;
+  revokeWrites(descriptor: number): void;
   endHandle(handle: HandleId): void;
 }
 
@@ -21,10 +21,10 @@ export function createDeviceFastPath(): DeviceFastPath {
     use(given) {
       device = given;
     },
-    grantRead: (handle, descriptor) => device?.letRead(handle, descriptor),
-    grantWrite: (handle, descriptor, milliseconds) => device?.letWrite(handle, descriptor, milliseconds),
-    revokeReads: (descriptor) => device?.stopReading(descriptor),
-    revokeWrites: (descriptor) => device?.stopWriting(descriptor),
+    grantRead: (handle, descriptor) => device?.grantRead(handle, descriptor),
+    grantWrite: (handle, descriptor, milliseconds) => device?.grantWrite(handle, descriptor, milliseconds),
+    revokeReads: (descriptor) => device?.revokeReads(descriptor),
+    revokeWrites: (descriptor) => device?.revokeWrites(descriptor),
     end: (handle) => device?.endHandle(handle),
   };
 }

@@ -20,10 +20,10 @@ interface Addon {
   devicePause(device: Handle<"device">): void;
   deviceReply(device: Handle<"device">, parts: readonly Uint8Array[]): number;
   deviceNotify(device: Handle<"device">, queue: number, message: Uint8Array): Promise<number>;
-  deviceLetRead(device: Handle<"device">, handle: HandleId, fd: number): void;
-  deviceLetWrite(device: Handle<"device">, handle: HandleId, fd: number, milliseconds: number): void;
-  deviceStopReading(device: Handle<"device">, fd: number): void;
-  deviceStopWriting(device: Handle<"device">, fd: number): void;
+  deviceGrantRead(device: Handle<"device">, handle: HandleId, fd: number): void;
+  deviceGrantWrite(device: Handle<"device">, handle: HandleId, fd: number, milliseconds: number): void;
+  deviceRevokeReads(device: Handle<"device">, fd: number): void;
+  deviceRevokeWrites(device: Handle<"device">, fd: number): void;
   deviceEndHandle(device: Handle<"device">, handle: HandleId): void;
   deviceAnswerRead(device: Handle<"device">, unique: number, fd: number, size: number, offset: number): boolean;
   deviceAnswered(device: Handle<"device">): [reads: number, writes: number, getxattrs: number];
@@ -45,10 +45,10 @@ const addon = loadAddon([
   "devicePause",
   "deviceReply",
   "deviceNotify",
-  "deviceLetRead",
-  "deviceLetWrite",
-  "deviceStopReading",
-  "deviceStopWriting",
+  "deviceGrantRead",
+  "deviceGrantWrite",
+  "deviceRevokeReads",
+  "deviceRevokeWrites",
   "deviceEndHandle",
   "deviceAnswerRead",
   "deviceAnswered",
@@ -93,16 +93,16 @@ export interface Device {
   notify(queue: keyof typeof QUEUES, messages: Uint8Array): Promise<number>;
   /**
    * Grants a lease: from now on READs of this handle are answered from the open file, without a callback, where one
-   * plain call can do that. It lasts until stopReading or endHandle. endHandle must come before the descriptor is
+   * plain call can do that. It lasts until revokeReads or endHandle. endHandle must come before the descriptor is
    * closed.
    */
-  letRead(handle: HandleId, descriptor: number): void;
+  grantRead(handle: HandleId, descriptor: number): void;
   /** The same for WRITEs of the handle. The lease also ends after `milliseconds`. */
-  letWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
+  grantWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
   /** Ends the leases of all handles for READs of this file. */
-  stopReading(descriptor: number): void;
+  revokeReads(descriptor: number): void;
   /** Ends the leases of all handles for WRITEs to this file. */
-  stopWriting(descriptor: number): void;
+  revokeWrites(descriptor: number): void;
   endHandle(handle: HandleId): void;
   /**
    * Answers a READ from the open file if the bytes are in memory and splicing is worth it. The answer has fewer bytes
@@ -142,10 +142,10 @@ export function openDevice(
     pauseReading: () => addon.devicePause(handle),
     reply: (parts) => addon.deviceReply(handle, parts),
     notify: (queue, messages) => addon.deviceNotify(handle, QUEUES[queue], messages),
-    letRead: (id, descriptor) => addon.deviceLetRead(handle, id, descriptor),
-    letWrite: (id, descriptor, milliseconds) => addon.deviceLetWrite(handle, id, descriptor, milliseconds),
-    stopReading: (descriptor) => addon.deviceStopReading(handle, descriptor),
-    stopWriting: (descriptor) => addon.deviceStopWriting(handle, descriptor),
+    grantRead: (id, descriptor) => addon.deviceGrantRead(handle, id, descriptor),
+    grantWrite: (id, descriptor, milliseconds) => addon.deviceGrantWrite(handle, id, descriptor, milliseconds),
+    revokeReads: (descriptor) => addon.deviceRevokeReads(handle, descriptor),
+    revokeWrites: (descriptor) => addon.deviceRevokeWrites(handle, descriptor),
     endHandle: (id) => addon.deviceEndHandle(handle, id),
     answerRead: (unique, descriptor, offset, size) => addon.deviceAnswerRead(handle, unique, descriptor, size, offset),
     answered() {

@@ -98,10 +98,10 @@ static void say_to_mover(struct input *input, int what)
 {
   struct mover *mover = &self.device.mover;
   int index = byte_of(input) % HANDLES;
-  if (what == 0) mover_let_read(mover, handles[index], self.file);
-  if (what == 1) mover_let_write(mover, handles[index], self.file, UINT64_C(1) << 60);
-  if (what == 2) mover_stop_reading(mover, self.file);
-  if (what == 3) mover_stop_writing(mover, self.file);
+  if (what == 0) mover_grant_read(mover, handles[index], self.file);
+  if (what == 1) mover_grant_write(mover, handles[index], self.file, UINT64_C(1) << 60);
+  if (what == 2) mover_revoke_reads(mover, self.file);
+  if (what == 3) mover_revoke_writes(mover, self.file);
   if (what == 4) mover_end(mover, handles[index]);
   for (int i = 0; i < HANDLES; i++) {
     bool same = i == index, is_lost = what <= 1 && !same && handles[i] % MOVER_HANDLES == handles[index] % MOVER_HANDLES;

@@ -31,7 +31,7 @@ const side = (fd, who) => {
 };
 const daemon = side(first, "JavaScript");
 const kernel = side(second, "device");
-addon.deviceLetRead(daemon, Number(HANDLE), openSync(path, "r"));
+addon.deviceGrantRead(daemon, Number(HANDLE), openSync(path, "r"));
 
 let unique = 0n;
 function ask(size) {

@@ -99,17 +99,17 @@ const content = () => readFileSync(join(folder, "f"), "utf8");
 
 it("reads what is let read, short at the end of the file, and leaves the rest to JavaScript", async () => {
   expect(await outcome({})).toBeUndefined();
-  daemon.letRead(HANDLE, fd);
+  daemon.grantRead(HANDLE, fd);
   expect(await outcome({})).toBe("0123");
   expect(await outcome({ offset: 8n })).toBe("89");
   expect(await outcome({ offset: 800n })).toBe("");
   expect(await outcome({ data: "ab" })).toBeUndefined();
   expect(await outcome({ handle: HANDLE + 1024 })).toBeUndefined();
-  daemon.stopReading(fd + 1000);
+  daemon.revokeReads(fd + 1000);
   expect(await outcome({})).toBe("0123");
-  daemon.stopReading(fd);
+  daemon.revokeReads(fd);
   expect(await outcome({})).toBeUndefined();
-  daemon.letRead(HANDLE, fd);
+  daemon.grantRead(HANDLE, fd);
   daemon.endHandle(HANDLE);
   expect(await outcome({})).toBeUndefined();
   expect(daemon.answered()).toMatchObject({ READ: 4, WRITE: 0 });
@@ -117,23 +117,23 @@ it("reads what is let read, short at the end of the file, and leaves the rest to
 });
 
 it("writes what is let write, for as long as it may, to that file alone", async () => {
-  daemon.letWrite(HANDLE, fd, LONG_MS);
-  daemon.letWrite(handleId(HANDLE + 1), fd, 0);
+  daemon.grantWrite(HANDLE, fd, LONG_MS);
+  daemon.grantWrite(handleId(HANDLE + 1), fd, 0);
   expect(await outcome({ data: "ab", offset: 3n })).toBe(2);
   expect(await outcome({ data: "cd", offset: 12n })).toBe(2);
   expect(content()).toBe("012ab56789\0\0cd");
   expect(await outcome({ data: "late", handle: HANDLE + 1 })).toBeUndefined();
   expect(await outcome({})).toBeUndefined();
-  daemon.stopWriting(fd + 1000);
+  daemon.revokeWrites(fd + 1000);
   expect(await outcome({ data: "0" })).toBe(1);
-  daemon.stopWriting(fd);
+  daemon.revokeWrites(fd);
   expect(await outcome({ data: "stopped" })).toBeUndefined();
   expect(daemon.answered()).toMatchObject({ READ: 0, WRITE: 3 });
 });
 
 it("one that comes again, is not plain, or fails is JavaScript's, and changes nothing before", async () => {
-  daemon.letRead(HANDLE, fd);
-  daemon.letWrite(HANDLE, fd, LONG_MS);
+  daemon.grantRead(HANDLE, fd);
+  daemon.grantWrite(HANDLE, fd, LONG_MS);
   // One nobody knows yet; CACHE, LOCKOWNER and KILL_SUIDGID are plain.
   expect(await outcome({ data: "no", flags: 8 })).toBeUndefined();
   for (const asked of [{}, { data: "no" }]) {
@@ -150,17 +150,17 @@ it("one that comes again, is not plain, or fails is JavaScript's, and changes no
   expect(await outcome({ data: "ye", flags: 7 })).toBe(2);
   // Less is read than there seems to be, as where the disk fails further on: zeros would be taken for the rest.
   const short = openSync("/sys/kernel/mm/transparent_hugepage/enabled", "r");
-  daemon.letRead(HANDLE, short);
+  daemon.grantRead(HANDLE, short);
   expect(await outcome({ size: 4096 })).toBeUndefined();
   expect(await outcome({ size: 4 })).toBeTypeOf("string");
   closeSync(short);
   // A full disk, and a file that is not open for it.
   const full = openSync("/dev/full", "r+");
-  daemon.letWrite(HANDLE, full, LONG_MS);
+  daemon.grantWrite(HANDLE, full, LONG_MS);
   expect(await outcome({ data: "no" })).toBeUndefined();
   closeSync(full);
   const other = openSync(folder, "r");
-  daemon.letRead(HANDLE, other);
+  daemon.grantRead(HANDLE, other);
   expect(await outcome({})).toBeUndefined();
   closeSync(other);
 });
@@ -172,7 +172,7 @@ it.skipIf(!canTell)("much that the disk would have to bring is JavaScript's (no 
   const path = join(folder, "large");
   writeFileSync(path, Buffer.alloc(8 * 1024 * 1024, "x"));
   const large = openSync(path, "r");
-  daemon.letRead(HANDLE, large);
+  daemon.grantRead(HANDLE, large);
   // Of a few bytes see slow-disk.test.ts.
   const size = 64 * 1024;
   const asked = { offset: 4n * 1024n * 1024n, size };
@@ -188,9 +188,9 @@ it.skipIf(!canTell)("much that the disk would have to bring is JavaScript's (no 
 });
 
 it("handles whose numbers fall on one place take it from each other", async () => {
-  daemon.letRead(HANDLE, fd);
-  daemon.letWrite(HANDLE, fd, LONG_MS);
-  daemon.letRead(handleId(HANDLE + 1024), fd);
+  daemon.grantRead(HANDLE, fd);
+  daemon.grantWrite(HANDLE, fd, LONG_MS);
+  daemon.grantRead(handleId(HANDLE + 1024), fd);
   expect(await outcome({})).toBeUndefined();
   expect(await outcome({ handle: HANDLE + 1024 })).toBe("0123");
   expect(await outcome({ handle: HANDLE + 1024, data: "no" })).toBeUndefined();
@@ -199,14 +199,14 @@ it("handles whose numbers fall on one place take it from each other", async () =
 });
 
 it("nothing is moved while reading is paused, nor after close", async () => {
-  daemon.letWrite(HANDLE, fd, LONG_MS);
+  daemon.grantWrite(HANDLE, fd, LONG_MS);
   daemon.pauseReading();
   ask({ data: "paused" });
   await new Promise((resolve) => setImmediate(resolve));
   expect([content(), left]).toEqual(["0123456789", []]);
   daemon.close();
-  daemon.letWrite(HANDLE, fd, LONG_MS);
-  daemon.stopWriting(fd);
+  daemon.grantWrite(HANDLE, fd, LONG_MS);
+  daemon.revokeWrites(fd);
   daemon.endHandle(HANDLE);
   expect(daemon.answered()).toMatchObject({ READ: 0, WRITE: 0 });
 });
