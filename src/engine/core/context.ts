@@ -162,10 +162,10 @@ export interface Remote {
   /** Folders that are being listed before a program asked for them. */
   readonly listingPrefetches: Set<InodeId>;
   /**
-   * The streams of whole trees that are under way; see remote/tree-listing.ts. When `epoch` goes up, nodes that a
+   * The streams of whole trees that are under way; see remote/tree-listing.ts. When `resets` goes up, nodes that a
    * stream read before must not be applied any more.
    */
-  readonly treeListings: { count: number; epoch: number };
+  readonly treeListings: { count: number; resets: number };
 }
 
 /** The requests in flight, the flows that wait for them, and the time of the next look at the queue. */

@@ -63,7 +63,7 @@ export function createMemory(
     notEmpty: new Map(),
     directorySequences: new AccessSequences(metadata),
     listingPrefetches: new Set(),
-    treeListings: { count: 0, epoch: 0 },
+    treeListings: { count: 0, resets: 0 },
     queue: createWriteQueue(of),
     foregroundThrottle: createForegroundThrottle(runtime, settings.maximumAgeMs),
     sending,

@@ -39,7 +39,7 @@ export function createHearing(
     const late = stream.late.slice(0, BATCH);
     if (late.length > 0) {
       // Pages of the journal that were read before lack these entries.
-      treeListings.epoch += 1;
+      treeListings.resets += 1;
       await follow(context, late, cursor, signal);
     }
     stream.appliedLate(late.length);
@@ -88,7 +88,7 @@ export function createHearing(
     network.answered();
     fresh.lost("the gateway's data were set back: everything known is looked at again");
     stream.renew();
-    treeListings.epoch += 1;
+    treeListings.resets += 1;
     // The present end of the journal is read before everything else. If the gateway is rolled back once more before the
     // end of this flow, the history check notices it by this end.
     const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });

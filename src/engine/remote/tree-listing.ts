@@ -36,8 +36,8 @@ export async function prefetchTree(
   const nodeId = nodeRows.ofFolder(folder)?.nodeId;
   if (nodeId == null) return { end: "whole" };
   treeListings.count += 1;
-  const { epoch } = treeListings;
-  const isOld = () => treeListings.epoch !== epoch;
+  const { resets } = treeListings;
+  const isOld = () => treeListings.resets !== resets;
   const over = new AbortController();
   const signal = AbortSignal.any([fileState.stopped.signal, over.signal]);
   const parts = readParts(client.streamNodes({ parentId: nodeId, signal }), isOld);

@@ -54,7 +54,7 @@ export function createQuota(
   /** Bytes. An upper bound of the growth by waiting content. */
   let mostWaiting = Number.POSITIVE_INFINITY;
   /** Bytes that programs were allowed to add since the start. */
-  let letIn = 0;
+  let admitted = 0;
   let isHolding = false;
   let timer: ReturnType<typeof runtime.setTimer> | undefined;
   let expediteTimer: ReturnType<typeof runtime.setTimer> | undefined;
@@ -141,7 +141,7 @@ export function createQuota(
 
   function add(growth: number): void {
     mostWaiting += growth;
-    letIn += growth;
+    admitted += growth;
   }
 
   /** Asks the gateway again. Returns false if that would bring no better number, or the time is over. */
@@ -198,10 +198,10 @@ export function createQuota(
       if (growth <= 0) return;
       const until = plus(runtime.elapsed(), PATIENCE_MS);
       for (;;) {
-        const before = letIn;
+        const before = admitted;
         const waiting = await sum.measure();
         // The sum may or may not contain bytes that other programs were allowed to add meanwhile, so they are added.
-        mostWaiting = waiting + letIn - before;
+        mostWaiting = waiting + admitted - before;
         if (mostWaiting + growth <= room()) break;
         if (waiting + growth <= room() && runtime.elapsed() < until) {
           await sleep(runtime, AGAIN_MS);

@@ -120,7 +120,9 @@ test("what was written since a sync is not called safe where the last close cann
   expect(inode()).toMatchObject({ content: "dirty", synced: "formerly" });
   await context.syncRows();
   const next = await world.powerLoss();
-  expect(await snapshot(next, next.context.metadata.inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0))).toBe("quarantined");
+  expect(await snapshot(next, next.context.metadata.inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0))).toBe(
+    "quarantined",
+  );
 });
 
 test("a snapshot does not count where the close of one who came meanwhile cannot look", async () => {

@@ -215,7 +215,7 @@ test("what was read before the gateway's history became another one is not taken
     if (folder !== "a1" || tree.get("a1")?.length === 1) return;
     // As after a rollback: the parts that were read so far are of what is no more.
     tree.set("a1", filesIn("a1", 1));
-    it.context.treeListings.epoch += 1;
+    it.context.treeListings.resets += 1;
   };
   const it = await begin(1000, tree, { onPart });
   it.start();
