@@ -190,11 +190,15 @@ export interface Engine {
   expireKernelCache(): void;
   /** Resolves when `bytesPending` of the status is exact. Rejects when the rows cannot be read. */
   measure(): Promise<void>;
-  /** At most `limit` changes, in slices: first those being sent, then the parked ones, then the others by age. */
+  /**
+   * At most `limit` changes, in slices: first those being sent, then the parked ones, then the others by age. Throws when
+   * the rows cannot be read.
+   */
   queue(limit: number): AsyncIterable<QueueItem[]>;
   /**
    * Makes parked, failed and waiting changes due now, also when the gateway asked for a pause. `paths`: only at these
-   * paths in the mount ("/a/b") and below. Quarantined contents among them are released.
+   * paths in the mount ("/a/b") and below. Quarantined contents among them are released. Rejects when the rows cannot be
+   * read or changed; what it did until then stays, and it may be called again.
    */
   retry(paths?: readonly string[]): Promise<RetryResult>;
   /**

@@ -60,7 +60,7 @@ function join(folder: string, name: string): string {
 
 /**
  * Lists at most `limit` changes: first those being sent, then the parked ones, then the others by age. They come in
- * short slices, with other work in between.
+ * short slices, with other work in between. Throws when the rows cannot be read.
  */
 export async function* listQueue(
   context: Rows & LocalFiles & Remote & Host & Tree & Sync & Outgoing,

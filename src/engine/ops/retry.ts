@@ -7,7 +7,10 @@ import type { Tree } from "../tree/index.ts";
 import type { Outgoing } from "../upload/index.ts";
 import { inSlices, pathOfEntry } from "./queue-list.ts";
 
-/** Makes all rows due, or those at these paths ("/a/b") and below, also when the gateway has asked for a pause. */
+/**
+ * Makes all rows due, or those at these paths ("/a/b") and below, also when the gateway has asked for a pause. Rejects
+ * when the rows cannot be read or changed.
+ */
 export async function retryNow(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,
   paths?: readonly string[],
