@@ -114,7 +114,7 @@ const LONG = [
   "sim/links-names",
   "sim/open-files-overtaken",
   "sim/in-doubt-deletions",
-  "engine/files/let-move",
+  "engine/files/fast-path",
   "sim/in-doubt-exchanges",
   "sim/remote-changes-lesser-gateways",
   "engine/files/bytes-property",

@@ -1,6 +1,6 @@
 /**
- * The attributes that a node carries for file systems (DESIGN §7). All are optional: the reader computes a default for
- * an absent one. Unknown keys are kept as they are.
+ * The attributes that a node carries for file systems (docs/gateway/api.md). All are optional: the reader computes a
+ * default for an absent one. Unknown keys are kept as they are.
  */
 import { z } from "zod";
 

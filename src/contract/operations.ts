@@ -1,7 +1,7 @@
 /**
- * Every operation of the gateway: its method, its path and the scopes that its token must have (gateway-spec §4, DESIGN
- * §7). The server registers its routes from this table, and the client builds its requests from it. `{name}` is one
- * encoded path segment. `{path}` is the rest of the path, with its "/" kept or encoded.
+ * Every operation of the gateway: its method, its path and the scopes that its token must have (gateway-spec §4,
+ * docs/gateway/api.md). The server registers its routes from this table, and the client builds its requests from it.
+ * `{name}` is one encoded path segment. `{path}` is the rest of the path, with its "/" kept or encoded.
  */
 import type { Role } from "./roles.ts";
 import { type Scope, UPLOAD_SCOPES } from "./scopes.ts";

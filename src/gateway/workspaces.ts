@@ -1,4 +1,4 @@
-/** Workspaces: creation, listing, and the workspace of a request (DESIGN §7). */
+/** Workspaces: creation, listing, and the workspace of a request. */
 
 import { nameProblem } from "../contract/names.ts";
 import type { Author, Workspace } from "../contract/resources.ts";

@@ -1,6 +1,6 @@
 /**
  * The gateway as plain values, for the planner's property test: nodes, versions, revisions and the
- * conditions of DESIGN §7, and who made what, so that a test can say what was overwritten unseen.
+ * conditions of docs/gateway/api.md, and who made what, so that a test can say what was overwritten unseen.
  */
 import { type Attributes, type AttributesPatch, patchAttributes } from "../../../src/contract/attributes.ts";
 import type { Features } from "../../../src/contract/features.ts";

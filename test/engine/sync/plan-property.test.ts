@@ -1,5 +1,5 @@
 /**
- * The plan by property (DESIGN §5): whatever programs and other clients did, whatever was lost on the
+ * The plan by property: whatever programs and other clients did, whatever was lost on the
  * way, once it is quiet mount and gateway agree, nothing anybody wrote is gone, and at no moment was
  * something replaced that nobody here had taken in. On gateways with all features and without some, and
  * in workspaces with no room but what removals make.

@@ -1,4 +1,4 @@
-/** What late, lost and old answers mean for the rows: one case of DESIGN §5 (exactly once, deletes) at a time. */
+/** What late, lost and old answers mean for the rows: one case of docs/dev/sync.md (exactly once, lag) at a time. */
 import { expect, test } from "vitest";
 import type { Client } from "../../../src/client/client.ts";
 import { RemoteError, type RemoteErrorDetails } from "../../../src/client/errors.ts";
