@@ -266,7 +266,7 @@ export function remember<Key extends number | string, Answer>(
    * removing the oldest answers of one map one by one.
    */
   let older = new Map<Key, Answer>();
-  let asOf = -1;
+  let asOf: number | undefined;
 
   function keepUp(): void {
     let now = 0;
