@@ -78,7 +78,7 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
   ],
   "packages have owners": [
     ["src/engine/a.ts", 'import { Pool } from "undici";', "export const undici = 1;"],
-    ["src/contract/a.ts", 'import type { Busboy } from "@fastify/busboy";', 'import { z } from "zod";'],
+    ["src/contract/a.ts", 'import type { CookieSerializeOptions } from "@fastify/cookie";', 'import { z } from "zod";'],
     ["src/client/a.ts", 'import fastify from "fastify";', 'import { Pool } from "undici";'],
     ["src/daemon/a.ts", 'const yargs = await import("yargs");', ""],
   ],

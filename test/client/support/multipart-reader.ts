@@ -1,7 +1,6 @@
-/** Reads a multipart body with a parser that is not ours. */
+/** Reads a multipart body with a parser that is not ours: Node's. */
 import type { IncomingMessage } from "node:http";
-import type { Readable } from "node:stream";
-import { Busboy, type BusboyHeaders } from "@fastify/busboy";
+import { readBody } from "./server.ts";
 
 export interface ReadPart {
   readonly name: string;
@@ -9,32 +8,22 @@ export interface ReadPart {
   readonly bytes: Buffer;
 }
 
-export function readMultipart(request: IncomingMessage): Promise<ReadPart[]> {
-  return parseMultipart(request, request.headers["content-type"] ?? "");
+export async function readMultipart(request: IncomingMessage): Promise<ReadPart[]> {
+  return parseMultipart(await readBody(request), request.headers["content-type"] ?? "");
 }
 
-export async function parseMultipart(body: Readable, contentType: string): Promise<ReadPart[]> {
-  const headers: BusboyHeaders = { "content-type": contentType };
-  const parser = new Busboy({ headers });
-  const parts: Promise<ReadPart>[] = [];
-  parser.on("field", (name, value, _nameTruncated, _valueTruncated, _encoding, type) => {
-    parts.push(Promise.resolve({ name, type, bytes: Buffer.from(value) }));
-  });
-  parser.on("file", (name, stream, _filename, _encoding, type) => {
-    const chunks: Buffer[] = [];
-    parts.push(
-      new Promise((resolve, reject) => {
-        stream.on("data", (chunk: Buffer) => chunks.push(chunk));
-        stream.on("end", () => resolve({ name, type, bytes: Buffer.concat(chunks) }));
-        stream.on("error", reject);
-      }),
-    );
-  });
-  await new Promise<void>((resolve, reject) => {
-    parser.on("finish", resolve);
-    parser.on("error", reject);
-    body.on("error", reject);
-    body.pipe(parser);
+export async function parseMultipart(body: Buffer, contentType: string): Promise<ReadPart[]> {
+  const response = new Response(withFilenames(body, contentType), { headers: { "content-type": contentType } });
+  const parts = [...(await response.formData())].map(async ([name, file]) => {
+    if (typeof file === "string") throw new Error(`expected a filename in part ${name}`);
+    return { name, type: file.type, bytes: Buffer.from(await file.arrayBuffer()) };
   });
   return Promise.all(parts);
+}
+
+/** The parser keeps the type and the bytes of a part only if that has a filename. */
+function withFilenames(body: Buffer, contentType: string): Buffer {
+  const boundary = contentType.split("boundary=")[1] ?? "";
+  const head = new RegExp(`(--${boundary}\r\nContent-Disposition: form-data; name="[^"]*")(?=\r\n)`, "g");
+  return Buffer.from(body.toString("latin1").replace(head, '$1; filename="none"'), "latin1");
 }
