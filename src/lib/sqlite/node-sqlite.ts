@@ -2,6 +2,9 @@
  * SQLite by Node's own module, for a Node that better-sqlite3 has no build for. Where the two differ, it behaves like
  * better-sqlite3: names of errors, a database that must exist, the wait for a lock, nested transactions.
  */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { SqliteError } from "./error.ts";
 import { resultCodeName } from "./result-codes.ts";
@@ -230,14 +233,43 @@ function connectionOf(native: NativeDatabase, { backup }: NativeModule): Connect
       }
     },
     loadExtension: (path) => told(() => native.loadExtension(path)),
-    serialize() {
-      if (native.serialize === undefined) throw new Error(`node:sqlite of ${process.version} has no serialize`);
-      return Buffer.from(native.serialize());
-    },
+    serialize: () => (native.serialize === undefined ? imageByFile(native) : Buffer.from(native.serialize())),
     close() {
       if (native.isOpen) native.close();
     },
   };
+}
+
+/* Node 22 has neither `serialize` nor `deserialize`: images go through a file of a moment. */
+
+function withFile<T>(use: (path: string) => T): T {
+  const folder = mkdtempSync(join(tmpdir(), "wsfs-image-"));
+  try {
+    return use(join(folder, "image.db"));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function imageByFile(native: NativeDatabase): Buffer {
+  return withFile((path) => {
+    native.prepare("VACUUM INTO ?").run(path);
+    return readFileSync(path);
+  });
+}
+
+/** The file is removed while it is open. So the database ends with the connection, as one in memory does. */
+function openImage(
+  module: NativeModule,
+  image: Uint8Array,
+  options: Readonly<Record<string, unknown>>,
+): NativeDatabase {
+  return withFile((path) => {
+    writeFileSync(path, image);
+    const native = new module.DatabaseSync(path, options);
+    native.exec("PRAGMA journal_mode = MEMORY");
+    return native;
+  });
 }
 
 /** Node always opens with "create if missing"; the URL tells SQLite not to create. */
@@ -257,15 +289,19 @@ export const nodeSqlite: Driver = {
   open(file, { readonly = false, fileMustExist = false, timeout = TIMEOUT_MS }) {
     const module = nativeModule();
     if (module === undefined) throw new Error(`This Node (${process.version}) has no node:sqlite.`);
-    const path = typeof file === "string" ? file : ":memory:";
+    const options = { readOnly: readonly, allowExtension: true, timeout };
     return told(() => {
-      const native = new module.DatabaseSync(fileMustExist && !readonly ? existing(path) : path, {
-        readOnly: readonly,
-        allowExtension: true,
-        timeout,
-      });
-      if (typeof file !== "string") native.deserialize?.(file);
-      return connectionOf(native, module);
+      if (typeof file === "string") {
+        const path = fileMustExist && !readonly ? existing(file) : file;
+        return connectionOf(new module.DatabaseSync(path, options), module);
+      }
+      const empty = new module.DatabaseSync(":memory:", options);
+      if (empty.deserialize !== undefined) {
+        empty.deserialize(file);
+        return connectionOf(empty, module);
+      }
+      empty.close();
+      return connectionOf(openImage(module, file, options), module);
     });
   },
 };
