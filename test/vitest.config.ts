@@ -4,7 +4,7 @@
  * most of them run. A file in ALONE has a process of its own. What is done within one process keeps a processor busy, so as
  * many of these files run at a time as there are processors; the others mostly wait, for processes, disks and clocks, and more
  * of them keep two processors busy. A mount test has several processes at work: six files at a time made each wait longer, on
- * a slow machine longer than it may. Of each kind the files that take longest come first, so that none of them is left alone
+ * a slow machine longer than it may. Of each kind the files that take long come first, so that none of them is left alone
  * at the end. Nothing is retried: a test that fails sometimes is a failure.
  *
  * `npm test -- --fast` (WSFS_TESTS=fast) runs the inward ones but those that take longest, and of each other kind the few in

@@ -155,11 +155,10 @@ function decode(row: Row): Inode {
   return { ...row, attributes, saves, used, ...contentOf(row.content, row.hash, decodeSynced(row.synced)) };
 }
 
-/** The state that the three make. A hash belongs to bytes that are known to be whole: they are not quarantined. */
+/** The state that the three make. Quarantined content stays so, and has no hash by which it could be sent. */
 function contentOf(content: ContentState, hash: string | null, synced: Synced): Content {
   if (content !== "dirty") return { content, hash, synced: "never" };
-  if (hash === null) return { content, hash, synced };
-  return { content, hash, synced: synced === "quarantined" ? "formerly" : synced };
+  return hash === null || synced === "quarantined" ? { content, hash: null, synced } : { content, hash, synced };
 }
 
 /** `isNew` is called for each inode that is made with a new kernel node id. */

@@ -42,7 +42,7 @@ function streamOf(body: Buffer, sizes: readonly number[]): Readable {
 const ours = (body: Buffer, sizes: readonly number[] = [], readsBytes = false, boundary = BOUNDARY) =>
   outcome(readParts(streamOf(body, sizes), boundary), readsBytes);
 
-/** What each disposition says, in our words. */
+/** The name and the filename that each disposition gives. */
 const NAMES: Readonly<Record<string, { name: string; filename: string | undefined }>> = {
   'form-data; name="file"; filename="x\\"y"': { name: "file", filename: 'x"y' },
   'Form-Data; filename=x; name="metadata"': { name: "metadata", filename: "x" },
@@ -57,7 +57,7 @@ const NAMES: Readonly<Record<string, { name: string; filename: string | undefine
   "form-data; x=\" name=a\"; filename*=UTF-8''y; NAME=file": { name: "file", filename: undefined },
 };
 
-/** What follows a boundary, up to the next one: padding, headers and content. */
+/** The text between two boundaries: padding, headers and content. */
 const SECTION = /^[ \t]*\r\n((?:[\w-]+:(?:[\t\x20-\x7e\x80-\xff]|\r\n[ \t])*\r\n)*)\r\n(.*)$/s;
 
 /** The parts by the grammar of RFC 2046 §5.1.1, of a whole text at once. */
@@ -84,7 +84,7 @@ const content = fc
   .array(nearly, { maxLength: 8 })
   .map((pieces) => pieces.join(""))
   .filter((text) => !`\r\n${text}\r\n--b`.slice(0, -1).includes("\r\n--b"));
-/** What each line of a type says. */
+/** The content type that each header gives. */
 const TYPES: Readonly<Record<string, string | undefined>> = {
   "": undefined,
   "Content-Type: text/plain\r\n": "text/plain",
@@ -156,7 +156,7 @@ async function nodes(body: Buffer): Promise<unknown> {
   });
   if (form === undefined) return REFUSED;
   const files = [...form].map(async ([name, file]) => {
-    // It keeps bytes and type of a part only if that has a filename, so all have one.
+    // The parser keeps the bytes and the type of a part only if the part has a filename, so all have one.
     if (typeof file === "string") throw new Error(`expected a file, got ${JSON.stringify(file)}`);
     const content = Buffer.from(await file.arrayBuffer()).toString("latin1");
     return { name, filename: file.name, contentType: file.type, content };

@@ -1,4 +1,4 @@
-/** The states of a content: in memory one of five, on the disk three columns that could say more. */
+/** The state of a content is one of five in memory. The three columns on the disk could say more. */
 import { expect, test } from "vitest";
 import { openDatabase } from "../../src/metadata/database.ts";
 import type { InodeChange } from "../../src/metadata/inodes.ts";
@@ -24,9 +24,9 @@ test.each<[string, InodeChange[], { content: string; hash: string | null; synced
     { content: "dirty", hash: null, synced: "quarantined" },
   ],
   [
-    "what has a hash is whole, and quarantined no more",
+    "a hash does not release what is quarantined",
     [{ content: "dirty", hash: null, synced: "quarantined" }, { hash: "c" }],
-    { content: "dirty", hash: "c", synced: "formerly" },
+    { content: "dirty", hash: null, synced: "quarantined" },
   ],
   [
     "what is clean again is not synced",
@@ -48,7 +48,7 @@ test("rows that say more than there is are read as what there is", () => {
   const { id } = createMetadata<unknown>(database, (value) => value).inodes.create({ ...NEW_INODE, kind: "file" });
   database.prepare("UPDATE inode SET content = 'dirty', hash = 'a', synced = -1 WHERE id = ?").run(id);
   const read = () => createMetadata<unknown>(database, (value) => value).inodes.get(id);
-  expect(read()).toMatchObject({ content: "dirty", hash: "a", synced: "formerly" });
+  expect(read()).toMatchObject({ content: "dirty", hash: null, synced: "quarantined" });
   database.prepare("UPDATE inode SET content = 'clean', synced = 1 WHERE id = ?").run(id);
   expect(read()).toMatchObject({ content: "clean", hash: "a", synced: "never" });
 });

@@ -106,33 +106,30 @@ for (const isOpenStill of [true, false]) {
   });
 }
 
-test("where one of the changes meets damage none is committed", async () => {
-  const { world, inodes } = await written(3);
-  const { metadata, groupCommit } = world.context;
-  const results = await Promise.allSettled(
+/** Changes each inode in one commit. The change of the second one fails. */
+function changeAll({ context }: BytesWorld, inodes: readonly InodeId[], failure: Error) {
+  return Promise.allSettled(
     inodes.map((id, index) =>
-      groupCommit(() => {
-        metadata.inodes.update(id, { originNode: `n${index}` });
-        if (index === 1) throw new SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
+      context.groupCommit(() => {
+        context.metadata.inodes.update(id, { originNode: `n${index}` });
+        if (index === 1) throw failure;
+        return index;
       }),
     ),
   );
+}
+
+test("where one of the changes meets damage none is committed", async () => {
+  const { world, inodes } = await written(3);
+  const damage = new SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
+  const results = await changeAll(world, inodes, damage);
   expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
   expect(inodes.map((id) => world.inode(id).originNode)).toEqual([null, null, null]);
 });
 
 test("of changes that are committed together one fails, and only what it did is undone", async () => {
   const { world, inodes } = await written(3);
-  const { metadata, groupCommit } = world.context;
-  const results = await Promise.allSettled(
-    inodes.map((id, index) =>
-      groupCommit(() => {
-        metadata.inodes.update(id, { originNode: `n${index}` });
-        if (index === 1) throw new Error("a mistake");
-        return index;
-      }),
-    ),
-  );
+  const results = await changeAll(world, inodes, new Error("a mistake"));
   expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
   expect(inodes.map((id) => world.inode(id).originNode)).toEqual(["n0", null, "n2"]);
 });

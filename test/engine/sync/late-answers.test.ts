@@ -1,4 +1,4 @@
-/** What late, lost and old answers mean for the rows: one case of docs/dev/sync.md (exactly once, lag) at a time. */
+/** Late, lost and old answers change the rows as docs/dev/sync.md says (exactly once, lag), one case at a time. */
 import { expect, test } from "vitest";
 import type { Client } from "../../../src/client/client.ts";
 import { RemoteError, type RemoteErrorDetails } from "../../../src/client/errors.ts";

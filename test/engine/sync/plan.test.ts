@@ -1,4 +1,4 @@
-/** What the plan decides, one case of docs/dev/sync.md at a time. */
+/** The plan decides as docs/dev/sync.md says, one case at a time. */
 import { describe, expect, test } from "vitest";
 import { ALL_FEATURES } from "../../../src/contract/features.ts";
 import type { Node } from "../../../src/contract/resources.ts";
