@@ -13,7 +13,7 @@ import type { Brand } from "../lib/brand.ts";
 import type { Files, OpenFile } from "../lib/files.ts";
 import type { Logger } from "../lib/log.ts";
 
-const lineage = z
+const kernelNodeId = z
   .number()
   .int()
   .transform((id) => id as number & Brand<"KernelNodeId">);
@@ -22,8 +22,9 @@ const folder = z
   .int()
   .transform((id) => id as number & Brand<"InodeId">);
 
-const written = z.object({
-  lineage,
+/** On the disk, a line calls the kernel node id `lineage`. */
+const writtenJson = z.object({
+  lineage: kernelNodeId,
   /** The inode's counter of changes, once the file was marked dirty. */
   changes: z.number().int(),
   /** The file's path, as names from the root down. Empty: it has no name. */
@@ -40,17 +41,23 @@ const written = z.object({
   /** The version to which missing parts of the file belong. */
   missingFrom: z.object({ node: z.string(), version: z.string() }).optional(),
 });
+const doneJson = z.object({ lineage: kernelNodeId, done: z.literal(true) });
+const named = <T>({ lineage, ...rest }: T & { lineage: z.infer<typeof kernelNodeId> }) => ({
+  kernelNodeId: lineage,
+  ...rest,
+});
+const written = writtenJson.transform(named);
 /** A line for a file to which a program is about to write, or which has another name since a program wrote to it. */
 export type Written = z.infer<typeof written>;
 
 /** A line for a file whose content the gateway has, or whose content is not needed any more. */
-const done = z.object({ lineage, done: z.literal(true) });
+const done = doneJson.transform(named);
 const line = z.union([done, written]);
 type Line = z.infer<typeof line>;
 
 export interface DirtyLogContent {
   /** The last line of each kernel node id, unless that line says "done". */
-  readonly written: ReadonlyMap<Written["lineage"], Written>;
+  readonly written: ReadonlyMap<Written["kernelNodeId"], Written>;
   /** True if no line is missing. Otherwise a file without a line may have been written to. */
   readonly isWhole: boolean;
 }
@@ -164,7 +171,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
     try {
       let text = encode(FIRST);
       for await (const one of lines()) {
-        text += encode(JSON.stringify(one));
+        text += encode(jsonOf(one));
         if (text.length <= TAIL) continue;
         await put(text);
         text = "";
@@ -201,7 +208,7 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
     isNew,
     add(told) {
       isNaming ||= !("done" in told);
-      waiting.push(encode(JSON.stringify(told)));
+      waiting.push(encode(jsonOf(told)));
     },
     flush,
     async sync() {
@@ -258,6 +265,10 @@ async function hasFirst(file: OpenFile): Promise<boolean> {
   return buffer.toString("utf8") === first;
 }
 
+function jsonOf({ kernelNodeId, ...rest }: Line): string {
+  return JSON.stringify({ lineage: kernelNodeId, ...rest });
+}
+
 function encode(json: string): string {
   return `${checksum(json)} ${json}\n`;
 }
@@ -269,13 +280,13 @@ function checksum(text: string): string {
 function parse(text: string, isFromStart: boolean): DirtyLogContent {
   const lines = text.split("\n");
   let isWhole = isFromStart && lines[0] === encode(FIRST).trimEnd() && lines.at(-1) === "";
-  const found = new Map<Written["lineage"], Written>();
+  const found = new Map<Written["kernelNodeId"], Written>();
   for (const [index, one] of lines.entries()) {
     if (one === "" || (index === 0 && isWhole)) continue;
     const told = parseLine(one);
     if (told === undefined) isWhole = false;
-    else if ("done" in told) found.delete(told.lineage);
-    else found.set(told.lineage, told);
+    else if ("done" in told) found.delete(told.kernelNodeId);
+    else found.set(told.kernelNodeId, told);
   }
   return { written: found, isWhole };
 }

@@ -36,7 +36,7 @@ export interface Layout {
   readonly lock: string;
   readonly reserve: string;
   readonly dirtyLog: string;
-  cacheFile(lineage: KernelNodeId): string;
+  cacheFile(kernelNodeId: KernelNodeId): string;
   snapshot(id: SnapshotId): string;
   /** The folder of contents of earlier versions. It may be missing, and any file in it may go at any time. */
   readonly past: string;
@@ -104,7 +104,7 @@ export function createLayout(files: Files, root: string): Layout {
     reserve: join(root, "reserve"),
     dirtyLog: join(root, "staged"),
     past: join(root, "past"),
-    cacheFile: (lineage) => shardPath(live, lineage),
+    cacheFile: (kernelNodeId) => shardPath(live, kernelNodeId),
     snapshot: (id) => shardPath(generation, id),
 
     async prepare() {

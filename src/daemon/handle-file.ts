@@ -286,7 +286,7 @@ function writeSlot(record: Buffer, handle: KeptHandle): void {
   record.fill(0);
   record.writeDoubleLE(handle.id, 0);
   record.writeDoubleLE(handle.request ?? 0, 8);
-  record.writeDoubleLE(handle.lineage, 16);
+  record.writeDoubleLE(handle.kernelNodeId, 16);
   record.writeUInt32LE(handle.backing ?? 0, 24);
   record.writeUInt32LE(flags, 28);
 }
@@ -307,7 +307,7 @@ function readSlots(bytes: Buffer): { free: number[]; kept: KeptHandle[]; given: 
     kept.push({
       id: handleId(id),
       request: bytes.readDoubleLE(at + 8) || undefined,
-      lineage: kernelNodeId(bytes.readDoubleLE(at + 16)),
+      kernelNodeId: kernelNodeId(bytes.readDoubleLE(at + 16)),
       kind: (flags & FOLDER) === 0 ? "file" : "folder",
       write: (flags & WRITE) !== 0,
       append: (flags & APPEND) !== 0,

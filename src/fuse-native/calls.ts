@@ -25,7 +25,7 @@ import { type Paths, requireUtf8 } from "./paths.ts";
 interface Open {
   /** The path under which libfuse has it open. Renames by other mounts do not count. */
   path: string;
-  lineage: KernelNodeId;
+  kernelNodeId: KernelNodeId;
   handle: HandleId;
   readonly mayWrite: boolean;
   readonly appends: boolean;
@@ -35,7 +35,7 @@ interface Open {
   seen: number;
   /** Reads under way. When they end, `former` are closed. */
   reads: number;
-  former: { lineage: KernelNodeId; handle: HandleId }[];
+  former: { kernelNodeId: KernelNodeId; handle: HandleId }[];
 }
 
 /** A chown(2) argument that leaves the owner as it is. */
@@ -50,7 +50,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
 
   function add(open: Omit<Open, "hasStrayed" | "reads" | "former">, answers = 0): number {
     lastNumber += 1;
-    paths.hold(open.lineage, answers);
+    paths.hold(open.kernelNodeId, answers);
     opens.set(lastNumber, { ...open, hasStrayed: false, reads: 0, former: [] });
     return lastNumber;
   }
@@ -74,9 +74,9 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     }
   }
 
-  async function close({ lineage, handle }: { lineage: KernelNodeId; handle: HandleId }): Promise<void> {
+  async function close({ kernelNodeId, handle }: { kernelNodeId: KernelNodeId; handle: HandleId }): Promise<void> {
     await fileSystem.release(handle);
-    paths.letGo(lineage);
+    paths.letGo(kernelNodeId);
   }
 
   /**
@@ -89,15 +89,15 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     if (open.mayWrite || open.seen === fileSystem.changes) return;
     const { changes } = fileSystem;
     try {
-      await paths.at(caller, path, async (lineage) => {
-        if (lineage === open.lineage) return;
-        const { handle } = await fileSystem.open(caller, lineage, openFlags(0));
+      await paths.at(caller, path, async (kernelNodeId) => {
+        if (kernelNodeId === open.kernelNodeId) return;
+        const { handle } = await fileSystem.open(caller, kernelNodeId, openFlags(0));
         // The number may have been closed meanwhile, after its read was given up. Nothing would close the new handle
         // then.
         if (!opens.has(number)) return fileSystem.release(handle);
-        paths.hold(lineage);
-        open.former.push({ lineage: open.lineage, handle: open.handle });
-        open.lineage = lineage;
+        paths.hold(kernelNodeId);
+        open.former.push({ kernelNodeId: open.kernelNodeId, handle: open.handle });
+        open.kernelNodeId = kernelNodeId;
         open.handle = handle;
       });
       open.seen = changes;
@@ -115,8 +115,8 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     const { changes } = fileSystem;
     if (!open.hasStrayed && open.seen !== changes) {
       try {
-        await paths.at(caller, open.path, async (lineage) => {
-          open.hasStrayed = lineage !== open.lineage;
+        await paths.at(caller, open.path, async (kernelNodeId) => {
+          open.hasStrayed = kernelNodeId !== open.kernelNodeId;
         });
         open.seen = changes;
       } catch (error) {
@@ -124,18 +124,18 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
         if (!(error instanceof FsError) || caller.signal.aborted) throw error;
       }
     }
-    return open.hasStrayed ? (await fileSystem.getattr(caller, open.lineage)).stat.size : given;
+    return open.hasStrayed ? (await fileSystem.getattr(caller, open.kernelNodeId)).stat.size : given;
   }
 
   function set(caller: Caller, path: string, change: SetAttributes): Promise<unknown> {
-    return paths.at(caller, path, (lineage) => fileSystem.setattr(caller, lineage, change));
+    return paths.at(caller, path, (kernelNodeId) => fileSystem.setattr(caller, kernelNodeId, change));
   }
 
   async function attribute<T>(
     caller: Caller,
     path: string,
     name: string,
-    action: (lineage: KernelNodeId) => Promise<T>,
+    action: (kernelNodeId: KernelNodeId) => Promise<T>,
   ): Promise<T> {
     requireUtf8(name);
     return paths.at(caller, path, action);
@@ -147,9 +147,9 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     path: string,
     action: (parent: KernelNodeId, name: string) => Promise<Found>,
   ): Promise<void> {
-    const { lineage } = await paths.below(caller, path, action);
-    paths.hold(lineage, 1);
-    paths.letGo(lineage);
+    const { kernelNodeId } = await paths.below(caller, path, action);
+    paths.hold(kernelNodeId, 1);
+    paths.letGo(kernelNodeId);
   }
 
   /**
@@ -157,14 +157,14 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
    * while open.
    */
   async function requireNothingHidden(caller: Caller, path: string): Promise<void> {
-    await paths.at(caller, path, async (lineage) => {
-      if (paths.hides(lineage)) throw new FsError("ENOTEMPTY", `${path}: an open file was removed in it`);
+    await paths.at(caller, path, async (kernelNodeId) => {
+      if (paths.hides(kernelNodeId)) throw new FsError("ENOTEMPTY", `${path}: an open file was removed in it`);
     });
   }
 
   async function isFolder(caller: Caller, path: string): Promise<boolean> {
     try {
-      const { stat } = await paths.at(caller, path, (lineage) => fileSystem.getattr(caller, lineage));
+      const { stat } = await paths.at(caller, path, (kernelNodeId) => fileSystem.getattr(caller, kernelNodeId));
       return stat.kind === "folder";
     } catch (error) {
       if (error instanceof FsError && error.code === "ENOENT") return false;
@@ -174,14 +174,14 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
 
   return {
     async getattr(caller: Caller, path: string): Promise<Stat> {
-      const { stat } = await paths.at(caller, path, (lineage) => fileSystem.getattr(caller, lineage));
+      const { stat } = await paths.at(caller, path, (kernelNodeId) => fileSystem.getattr(caller, kernelNodeId));
       return stat;
     },
 
     /** Lists the whole folder: the library keeps the list until the folder is closed. */
     readdir: (caller: Caller, path: string): Promise<FolderEntry[]> =>
-      paths.at(caller, path, async (lineage) => {
-        const { handle } = await fileSystem.opendir(caller, lineage);
+      paths.at(caller, path, async (kernelNodeId) => {
+        const { handle } = await fileSystem.opendir(caller, kernelNodeId);
         const all: FolderEntry[] = [];
         try {
           for (let cookie = 0; ; ) {
@@ -197,7 +197,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
       }),
 
     readlink: (caller: Caller, path: string) =>
-      paths.at(caller, path, (lineage) => fileSystem.readlink(caller, lineage)),
+      paths.at(caller, path, (kernelNodeId) => fileSystem.readlink(caller, kernelNodeId)),
     statfs: (caller: Caller) => fileSystem.statfs(caller),
     chmod: (caller: Caller, path: string, mode: number) => set(caller, path, { mode: mode & 0o7777 }),
 
@@ -212,8 +212,8 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     truncate(caller: Caller, path: string, size: number, number?: number): Promise<unknown> {
       if (!Number.isSafeInteger(size)) throw new FsError("EFBIG", `${size} is over 2^53`);
       if (number === undefined) return set(caller, path, { size });
-      const { lineage, handle } = openOf(number);
-      return fileSystem.setattr(caller, lineage, { size, handle });
+      const { kernelNodeId, handle } = openOf(number);
+      return fileSystem.setattr(caller, kernelNodeId, { size, handle });
     },
 
     mknod(caller: Caller, path: string, mode: number, device: number): Promise<unknown> {
@@ -231,8 +231,8 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     },
 
     link: (caller: Caller, from: string, to: string): Promise<unknown> =>
-      paths.at(caller, from, (lineage) =>
-        make(caller, to, (parent, name) => fileSystem.link(caller, lineage, parent, name)),
+      paths.at(caller, from, (kernelNodeId) =>
+        make(caller, to, (parent, name) => fileSystem.link(caller, kernelNodeId, parent, name)),
       ),
 
     async rename(caller: Caller, from: string, to: string): Promise<void> {
@@ -278,9 +278,9 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
       // Must be read before the lookup: during the open the path may come to lead to another file.
       const seen = fileSystem.changes;
       const asked = openFlags(flags);
-      return paths.at(caller, path, async (lineage) => {
-        const { handle } = await fileSystem.open(caller, lineage, asked);
-        return add({ path, lineage, handle, mayWrite: asked.write, appends: asked.append, seen });
+      return paths.at(caller, path, async (kernelNodeId) => {
+        const { handle } = await fileSystem.open(caller, kernelNodeId, asked);
+        return add({ path, kernelNodeId, handle, mayWrite: asked.write, appends: asked.append, seen });
       });
     },
 
@@ -292,8 +292,8 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
       paths.below(caller, path, async (parent, name) => {
         const flags = { read: true, write: true, append: false, truncate: false, exclusive: true };
         const seen = fileSystem.changes;
-        const { lineage, handle } = await fileSystem.create(caller, parent, name, mode & 0o7777, flags);
-        return add({ path, lineage, handle, mayWrite: true, appends: false, seen }, 1);
+        const { kernelNodeId, handle } = await fileSystem.create(caller, parent, name, mode & 0o7777, flags);
+        return add({ path, kernelNodeId, handle, mayWrite: true, appends: false, seen }, 1);
       }),
 
     async read(caller: Caller, path: string, number: number, offset: number, length: number): Promise<Uint8Array> {
@@ -320,8 +320,8 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
       fileSystem.fsync(caller, openOf(number).handle, dataOnly),
 
     fsyncdir: (caller: Caller, path: string): Promise<void> =>
-      paths.at(caller, path, async (lineage) => {
-        const { handle } = await fileSystem.opendir(caller, lineage);
+      paths.at(caller, path, async (kernelNodeId) => {
+        const { handle } = await fileSystem.opendir(caller, kernelNodeId);
         try {
           await fileSystem.fsyncdir(caller, handle);
         } finally {
@@ -337,17 +337,17 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     },
 
     setxattr: (caller: Caller, path: string, name: string, value: Uint8Array, flags: number) =>
-      attribute(caller, path, name, (lineage) =>
-        fileSystem.setxattr(caller, lineage, name, value, {
+      attribute(caller, path, name, (kernelNodeId) =>
+        fileSystem.setxattr(caller, kernelNodeId, name, value, {
           create: (flags & XATTR_CREATE) !== 0,
           replace: (flags & XATTR_REPLACE) !== 0,
         }),
       ),
     getxattr: (caller: Caller, path: string, name: string) =>
-      attribute(caller, path, name, (lineage) => fileSystem.getxattr(caller, lineage, name)),
+      attribute(caller, path, name, (kernelNodeId) => fileSystem.getxattr(caller, kernelNodeId, name)),
     listxattr: (caller: Caller, path: string) =>
-      paths.at(caller, path, (lineage) => fileSystem.listxattr(caller, lineage)),
+      paths.at(caller, path, (kernelNodeId) => fileSystem.listxattr(caller, kernelNodeId)),
     removexattr: (caller: Caller, path: string, name: string) =>
-      attribute(caller, path, name, (lineage) => fileSystem.removexattr(caller, lineage, name)),
+      attribute(caller, path, name, (kernelNodeId) => fileSystem.removexattr(caller, kernelNodeId, name)),
   };
 }

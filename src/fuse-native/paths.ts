@@ -26,12 +26,12 @@ const HIDDEN_TRIES = 10;
 
 export interface Paths {
   /** Calls `action` with the node id at the path. Looks it up once more if it is superseded at this moment (ESTALE). */
-  at<T>(caller: Caller, path: string, action: (lineage: KernelNodeId) => Promise<T>): Promise<T>;
+  at<T>(caller: Caller, path: string, action: (kernelNodeId: KernelNodeId) => Promise<T>): Promise<T>;
   /** Calls `action` with the folder and the last name of the path, which need not exist. */
   below<T>(caller: Caller, path: string, action: (parent: KernelNodeId, name: string) => Promise<T>): Promise<T>;
   /** Holds the node id until `letGo` was called as often. Then all `answers` that named it are given back (FORGET). */
-  hold(lineage: KernelNodeId, answers?: number): void;
-  letGo(lineage: KernelNodeId): void;
+  hold(kernelNodeId: KernelNodeId, answers?: number): void;
+  letGo(kernelNodeId: KernelNodeId): void;
   /** Forgets the remembered folders: they are looked up again. */
   forgetFolders(): void;
   /**
@@ -53,7 +53,7 @@ export interface Paths {
 }
 
 interface Hidden {
-  readonly lineage: KernelNodeId;
+  readonly kernelNodeId: KernelNodeId;
   readonly folder: KernelNodeId;
 }
 
@@ -65,25 +65,25 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
   let lastHidden = 0;
   let forgottenByKernel = 0;
 
-  function hold(lineage: KernelNodeId, answers = 0): void {
-    const now = held.get(lineage) ?? { uses: 0, answers: 0 };
-    held.set(lineage, { uses: now.uses + 1, answers: now.answers + answers });
+  function hold(kernelNodeId: KernelNodeId, answers = 0): void {
+    const now = held.get(kernelNodeId) ?? { uses: 0, answers: 0 };
+    held.set(kernelNodeId, { uses: now.uses + 1, answers: now.answers + answers });
   }
 
-  function letGo(lineage: KernelNodeId): void {
-    const { uses, answers } = held.get(lineage) ?? { uses: 0, answers: 0 };
+  function letGo(kernelNodeId: KernelNodeId): void {
+    const { uses, answers } = held.get(kernelNodeId) ?? { uses: 0, answers: 0 };
     if (uses > 1) {
-      held.set(lineage, { uses: uses - 1, answers });
+      held.set(kernelNodeId, { uses: uses - 1, answers });
       return;
     }
-    held.delete(lineage);
-    if (answers > 0) fileSystem.forget([{ lineage, count: answers }]);
+    held.delete(kernelNodeId);
+    if (answers > 0) fileSystem.forget([{ kernelNodeId, count: answers }]);
   }
 
   /** The caller must let go of the node id that is found; the same holds for `findFolder`. */
   async function find(caller: Caller, path: string): Promise<KernelNodeId> {
     const { folder, name } = split(path);
-    const known = name === "" ? ROOT : hidden.get(name)?.lineage;
+    const known = name === "" ? ROOT : hidden.get(name)?.kernelNodeId;
     if (known !== undefined) {
       hold(known);
       return known;
@@ -91,14 +91,14 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
     const then = forgottenByKernel;
     const parent = await findFolder(caller, folder);
     try {
-      const { lineage, ...found } = await fileSystem.lookup(caller, parent, name);
-      if (lineage === undefined || !("stat" in found)) throw new FsError("ENOENT", `no ${path}`);
-      hold(lineage, 1);
+      const { kernelNodeId, ...found } = await fileSystem.lookup(caller, parent, name);
+      if (kernelNodeId === undefined || !("stat" in found)) throw new FsError("ENOENT", `no ${path}`);
+      hold(kernelNodeId, 1);
       if (found.stat.kind === "folder" && then === forgottenByKernel && !folders.has(path)) {
-        hold(lineage);
-        folders.set(path, lineage);
+        hold(kernelNodeId);
+        folders.set(path, kernelNodeId);
       }
-      return lineage;
+      return kernelNodeId;
     } finally {
       letGo(parent);
     }
@@ -111,15 +111,15 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
     return known;
   }
 
-  async function at<T>(caller: Caller, path: string, action: (lineage: KernelNodeId) => Promise<T>): Promise<T> {
+  async function at<T>(caller: Caller, path: string, action: (kernelNodeId: KernelNodeId) => Promise<T>): Promise<T> {
     for (let isFirst = true; ; isFirst = false) {
-      const lineage = await find(caller, path);
+      const kernelNodeId = await find(caller, path);
       try {
-        return await action(lineage);
+        return await action(kernelNodeId);
       } catch (error) {
         if (!isFirst || !(error instanceof FsError) || error.code !== "ESTALE") throw error;
       } finally {
-        letGo(lineage);
+        letGo(kernelNodeId);
       }
     }
   }
@@ -155,15 +155,15 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
       // Also when hiding fails: libfuse does not count back.
       lastHidden = counterOf(to);
       return below(caller, from, async (folder, name) => {
-        const lineage = await find(caller, from);
+        const kernelNodeId = await find(caller, from);
         let willCome = false;
         try {
           await action(folder, name);
           // If libfuse was told meanwhile that hiding failed, it will not remove the hidden name.
           willCome = !caller.signal.aborted;
         } finally {
-          if (willCome) hidden.set(split(to).name, { lineage, folder });
-          else letGo(lineage);
+          if (willCome) hidden.set(split(to).name, { kernelNodeId, folder });
+          else letGo(kernelNodeId);
         }
       });
     },
@@ -172,7 +172,7 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
       const found = hidden.get(name);
       if (found === undefined) return false;
       hidden.delete(name);
-      letGo(found.lineage);
+      letGo(found.kernelNodeId);
       return true;
     },
     hides: (folder) => [...hidden.values()].some((one) => one.folder === folder),

@@ -84,9 +84,9 @@ const E = Object.fromEntries(Object.entries(ENTRY_OUT.fields).map(([name, [at]])
 export function writeEntry(view: DataView, at: number, found: Found | NegativeEntry, isKept: boolean): void {
   writeValidity(view, at + E.entry_valid, at + E.entry_valid_nsec, isKept ? found.entryValidMs : 0);
   // Node id 0: there is no such name.
-  if (found.lineage === undefined) return;
+  if (found.kernelNodeId === undefined) return;
   // The generation stays 0, because a kernel node id is never used twice.
-  writeU64(view, at + E.nodeid, found.lineage);
+  writeU64(view, at + E.nodeid, found.kernelNodeId);
   writeValidity(view, at + E.attr_valid, at + E.attr_valid_nsec, isKept ? found.validMs : 0);
   writeAttr(view, at + ENTRY_OUT_ATTR_AT, found.stat);
 }

@@ -55,7 +55,7 @@ export function lookup({ fileSystem, caller, nodeid }: Call, { name }: NameReque
 }
 
 export function forget(fileSystem: FileSystem, forgets: readonly ForgetOne[]): void {
-  fileSystem.forget(forgets.map(({ nodeid, nlookup }) => ({ lineage: nodeid, count: nlookup })));
+  fileSystem.forget(forgets.map(({ nodeid, nlookup }) => ({ kernelNodeId: nodeid, count: nlookup })));
 }
 
 /** GETATTR and STATX: in both the same flag says that there is a handle. */
@@ -191,7 +191,7 @@ async function finishCreate(
   const foreignBits = created.stat.mode & ~mode & S_ISUID_ISGID;
   if ((request.open_flags & OPEN_KILL_SUIDGID) === 0 || foreignBits === 0) return created;
   try {
-    return { ...created, ...(await killPrivileges(call, created.lineage, created)) };
+    return { ...created, ...(await killPrivileges(call, created.kernelNodeId, created)) };
   } catch (error) {
     ungrant(fileSystem, [created]);
     throw error;
@@ -201,11 +201,11 @@ async function finishCreate(
 /** When this fails, the kernel gets no handle and would never release it. So the handle is released here. */
 async function killPrivileges(
   { fileSystem, caller }: Call,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   opened: Opened,
 ): Promise<Attributed> {
   try {
-    return await fileSystem.setattr(caller, lineage, { killPrivileges: true, handle: opened.handle });
+    return await fileSystem.setattr(caller, kernelNodeId, { killPrivileges: true, handle: opened.handle });
   } catch (error) {
     await fileSystem.release(opened.handle);
     throw error;
@@ -363,7 +363,9 @@ export const again = {
 
 /** Takes back the lookup counts of a reply that the kernel never got. */
 export function ungrant(fileSystem: FileSystem, founds: readonly (Found | NegativeEntry)[]): void {
-  const counted = founds.flatMap(({ lineage }) => (lineage === undefined ? [] : [{ lineage, count: 1 }]));
+  const counted = founds.flatMap(({ kernelNodeId }) =>
+    kernelNodeId === undefined ? [] : [{ kernelNodeId, count: 1 }],
+  );
   if (counted.length > 0) fileSystem.forget(counted);
 }
 

@@ -134,31 +134,31 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   }
 
   function takeInodes(): Uint8Array | undefined {
-    const lineages: KernelNodeId[] = [];
+    const kernelNodeIds: KernelNodeId[] = [];
     const parts: Uint8Array[] = [];
-    for (const lineage of listings) {
+    for (const kernelNodeId of listings) {
       if (parts.length >= BATCH) break;
-      if (mustWait(lineage)) continue;
-      listings.delete(lineage);
-      inodes.delete(lineage);
-      parts.push(...notifyInvalInode(lineage, 0, 0));
+      if (mustWait(kernelNodeId)) continue;
+      listings.delete(kernelNodeId);
+      inodes.delete(kernelNodeId);
+      parts.push(...notifyInvalInode(kernelNodeId, 0, 0));
     }
-    for (const lineage of inodes) {
-      if (lineages.length >= BATCH) break;
-      if (mustWait(lineage)) continue;
-      inodes.delete(lineage);
-      lineages.push(lineage);
+    for (const kernelNodeId of inodes) {
+      if (kernelNodeIds.length >= BATCH) break;
+      if (mustWait(kernelNodeId)) continue;
+      inodes.delete(kernelNodeId);
+      kernelNodeIds.push(kernelNodeId);
     }
-    if (parts.length + lineages.length === 0 && kernelNodeIdAt !== undefined) {
-      lineages.push(...(known?.lineages(kernelNodeIdAt, BATCH) ?? []));
-      kernelNodeIdAt = lineages.at(-1);
+    if (parts.length + kernelNodeIds.length === 0 && kernelNodeIdAt !== undefined) {
+      kernelNodeIds.push(...(known?.kernelNodeIds(kernelNodeIdAt, BATCH) ?? []));
+      kernelNodeIdAt = kernelNodeIds.at(-1);
     }
-    if (parts.length + lineages.length === 0) return undefined;
-    return joined([...parts, notifyExpireInodes(lineages)]);
+    if (parts.length + kernelNodeIds.length === 0) return undefined;
+    return joined([...parts, notifyExpireInodes(kernelNodeIds)]);
   }
 
-  function mustWait(lineage: KernelNodeId): boolean {
-    return lineage === ROOT_NODE && !rootIsKnown;
+  function mustWait(kernelNodeId: KernelNodeId): boolean {
+    return kernelNodeId === ROOT_NODE && !rootIsKnown;
   }
 
   function createWay(way: "entry" | "inode", take: () => Uint8Array | undefined): Way {
@@ -215,8 +215,8 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       for (const one of news.names) {
         (one.wasThere ? names : absent).set(`${one.parent}/${one.name}`, one);
       }
-      for (const lineage of news.listings) listings.add(lineage);
-      for (const lineage of news.inodes) inodes.add(lineage);
+      for (const kernelNodeId of news.listings) listings.add(kernelNodeId);
+      for (const kernelNodeId of news.inodes) inodes.add(kernelNodeId);
       if (names.size + lately.size + ripe.length + inodes.size > WAITING_MAX) {
         for (const waiting of [names, lately, inodes]) waiting.clear();
         ripe = [];
@@ -231,17 +231,19 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       nameWay.wake();
       inodeWay.wake();
     },
-    async unknownToKernel(lineages) {
+    async unknownToKernel(kernelNodeIds) {
       const send = notify;
       if (send === undefined) return new Set();
       // A needless invalidation of attributes does no harm. It fails for an inode that the kernel does not know. One
       // message for each, because several messages together get only one answer. If this is closed or the connection is
       // gone meanwhile, the errno is another one.
-      const answers = await Promise.all(lineages.map((lineage) => send("inode", notifyExpireInodes([lineage]))));
-      return new Set(lineages.filter((_, index) => answers[index] === ERRNO.ENOENT));
+      const answers = await Promise.all(
+        kernelNodeIds.map((kernelNodeId) => send("inode", notifyExpireInodes([kernelNodeId]))),
+      );
+      return new Set(kernelNodeIds.filter((_, index) => answers[index] === ERRNO.ENOENT));
     },
-    async prune(lineages) {
-      if (prunes && lineages.length > 0) await notify?.("inode", joined(notifyPrune(lineages)));
+    async prune(kernelNodeIds) {
+      if (prunes && kernelNodeIds.length > 0) await notify?.("inode", joined(notifyPrune(kernelNodeIds)));
     },
     async expireNow(parent, name) {
       // The same wait as for every invalidation: callers that were answered before have run by then.

@@ -36,8 +36,10 @@ export function notifyPoll(kh: number): Parts {
 }
 
 /** Offset < 0: attributes only. Length <= 0: to the end. */
-export function notifyInvalInode(lineage: KernelNodeId, offset: number, length: number): Parts {
-  return notification(NOTIFY.INVAL_INODE, [NOTIFY_INVAL_INODE_OUT.encode({ ino: lineage, off: offset, len: length })]);
+export function notifyInvalInode(kernelNodeId: KernelNodeId, offset: number, length: number): Parts {
+  return notification(NOTIFY.INVAL_INODE, [
+    NOTIFY_INVAL_INODE_OUT.encode({ ino: kernelNodeId, off: offset, len: length }),
+  ]);
 }
 
 /** `expireOnly`: the name is looked up again, but nothing that uses it is torn down. */
@@ -56,14 +58,17 @@ export function notifyDelete(parent: KernelNodeId, child: KernelNodeId, name: st
 }
 
 /** Puts bytes into the page cache. */
-export function notifyStore(lineage: KernelNodeId, offset: number, data: Uint8Array): Parts {
-  return notification(NOTIFY.STORE, [NOTIFY_STORE_OUT.encode({ nodeid: lineage, offset, size: data.length }), data]);
+export function notifyStore(kernelNodeId: KernelNodeId, offset: number, data: Uint8Array): Parts {
+  return notification(NOTIFY.STORE, [
+    NOTIFY_STORE_OUT.encode({ nodeid: kernelNodeId, offset, size: data.length }),
+    data,
+  ]);
 }
 
 /** Asks for bytes of the page cache. They come as NOTIFY_REPLY whose `unique` is `id`. */
-export function notifyRetrieve(id: number, lineage: KernelNodeId, offset: number, size: number): Parts {
+export function notifyRetrieve(id: number, kernelNodeId: KernelNodeId, offset: number, size: number): Parts {
   return notification(NOTIFY.RETRIEVE, [
-    NOTIFY_RETRIEVE_OUT.encode({ notify_unique: id, nodeid: lineage, offset, size }),
+    NOTIFY_RETRIEVE_OUT.encode({ notify_unique: id, nodeid: kernelNodeId, offset, size }),
   ]);
 }
 
@@ -73,11 +78,11 @@ export function notifyResend(): Parts {
 }
 
 /** Invalidates the attributes of all these nodes: one message each, one after the other. */
-export function notifyExpireInodes(lineages: readonly KernelNodeId[]): Uint8Array {
+export function notifyExpireInodes(kernelNodeIds: readonly KernelNodeId[]): Uint8Array {
   const len = OUT_HEADER.size + NOTIFY_INVAL_INODE_OUT.size;
-  const bytes = new Uint8Array(len * lineages.length);
+  const bytes = new Uint8Array(len * kernelNodeIds.length);
   const view = viewOf(bytes);
-  for (const [index, ino] of lineages.entries()) {
+  for (const [index, ino] of kernelNodeIds.entries()) {
     OUT_HEADER.write(view, index * len, { len, error: NOTIFY.INVAL_INODE, unique: 0 });
     NOTIFY_INVAL_INODE_OUT.write(view, index * len + OUT_HEADER.size, { ino, off: -1, len: 0 });
   }
@@ -93,11 +98,11 @@ export function notifyIncEpoch(): Parts {
 }
 
 /** Asks the kernel to forget inodes that nothing uses. */
-export function notifyPrune(lineages: readonly KernelNodeId[]): Parts {
-  const list = new Uint8Array(8 * lineages.length);
+export function notifyPrune(kernelNodeIds: readonly KernelNodeId[]): Parts {
+  const list = new Uint8Array(8 * kernelNodeIds.length);
   const view = viewOf(list);
-  for (const [index, lineage] of lineages.entries()) writeU64(view, 8 * index, lineage);
-  return notification(NOTIFY.PRUNE, [NOTIFY_PRUNE_OUT.encode({ count: lineages.length }), list]);
+  for (const [index, kernelNodeId] of kernelNodeIds.entries()) writeU64(view, 8 * index, kernelNodeId);
+  return notification(NOTIFY.PRUNE, [NOTIFY_PRUNE_OUT.encode({ count: kernelNodeIds.length }), list]);
 }
 
 function notification(code: number, body: Parts): Parts {

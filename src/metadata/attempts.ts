@@ -258,7 +258,7 @@ export interface Snapshot {
    */
   readonly changes: number;
   /** The cache file of this kernel node id is the snapshot itself. Null: the snapshot has a file of its own. */
-  readonly lineage: KernelNodeId | null;
+  readonly kernelNodeId: KernelNodeId | null;
   /** In bytes. */
   readonly size: number;
   readonly hash: string;
@@ -267,7 +267,7 @@ export interface Snapshot {
   readonly boot: string;
 }
 
-const GENERATION = "id, inode, changes, lineage, size, hash, mtime, synced, boot";
+const GENERATION = "id, inode, changes, lineage AS kernelNodeId, size, hash, mtime, synced, boot";
 
 export function createSnapshots(database: Connection) {
   const byId = prepare<Snapshot>(database, `SELECT ${GENERATION} FROM generation WHERE id = ?`);
@@ -303,7 +303,7 @@ export function createSnapshots(database: Connection) {
   const insert = prepare(
     database,
     `INSERT INTO generation (id, inode, changes, lineage, size, hash, mtime, synced, boot)
-     VALUES (@id, @inode, @changes, @lineage, @size, @hash, @mtime, @synced, @boot)`,
+     VALUES (@id, @inode, @changes, @kernelNodeId, @size, @hash, @mtime, @synced, @boot)`,
     [],
   );
   const sequence = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'generation'");
@@ -312,23 +312,23 @@ export function createSnapshots(database: Connection) {
   const remove = prepare(database, "DELETE FROM generation WHERE id = ?", []);
   const get = remember(database, ["generation"], (id: SnapshotId) => byId.get(id));
   const newestOf = remember(database, ["generation"], (inode: InodeId) => newest.get(inode));
-  const snapshotsOf = remember(database, ["generation"], (lineage: KernelNodeId): readonly Snapshot[] =>
-    ofKernelNodeId.all(lineage),
+  const snapshotsOf = remember(database, ["generation"], (kernelNodeId: KernelNodeId): readonly Snapshot[] =>
+    ofKernelNodeId.all(kernelNodeId),
   );
 
-  function drop({ inode, lineage }: Snapshot): void {
+  function drop({ inode, kernelNodeId }: Snapshot): void {
     newestOf.drop(inode);
-    if (lineage !== null) snapshotsOf.drop(lineage);
+    if (kernelNodeId !== null) snapshotsOf.drop(kernelNodeId);
   }
 
   return {
     get: (id: SnapshotId): Snapshot | undefined => get(id),
     newestOf: (inode: InodeId): Snapshot | undefined => newestOf(inode),
     /** The snapshots that are this cache file itself. */
-    ofKernelNodeId: (lineage: KernelNodeId): readonly Snapshot[] => snapshotsOf(lineage),
+    ofKernelNodeId: (kernelNodeId: KernelNodeId): readonly Snapshot[] => snapshotsOf(kernelNodeId),
     /** Tells the remembered answers that this kernel node id is new and has no snapshots. */
-    noneOfKernelNodeId(lineage: KernelNodeId): void {
-      snapshotsOf.tell(lineage, []);
+    noneOfKernelNodeId(kernelNodeId: KernelNodeId): void {
+      snapshotsOf.tell(kernelNodeId, []);
     },
     /** The snapshots that are cache files themselves, with kernel node ids from `from` on and below `to`. */
     ofKernelNodeIds: (from: number, to: number): Snapshot[] => itself.all(from, to),
@@ -356,12 +356,12 @@ export function createSnapshots(database: Connection) {
       const row = { ...snapshot, id: snapshot.id ?? this.reserveId() };
       const before = newestOf(row.inode);
       insert.run(row);
-      const { id, inode, changes, lineage, size, hash, mtime, synced, boot } = row;
-      const created = { id, inode, changes, lineage, size, hash, mtime, synced, boot };
+      const { id, inode, changes, kernelNodeId, size, hash, mtime, synced, boot } = row;
+      const created = { id, inode, changes, kernelNodeId, size, hash, mtime, synced, boot };
       get.tell(id, created);
       // A snapshot with a reserved id may be created after one with a later id.
       newestOf.tell(inode, before !== undefined && before.id > id ? before : created);
-      if (lineage !== null) snapshotsOf.drop(lineage);
+      if (kernelNodeId !== null) snapshotsOf.drop(kernelNodeId);
       return created;
     },
     /** Records that the snapshot has a file of its own. */

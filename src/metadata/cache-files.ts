@@ -5,7 +5,7 @@ import { type Connection, differences, prepare, prepareColumn, prepareUpdates, r
 import type { After, KernelNodeId } from "./ids.ts";
 
 export interface CacheFileRow {
-  readonly lineage: KernelNodeId;
+  readonly kernelNodeId: KernelNodeId;
   /** The version to which missing ranges belong. */
   readonly originNode: string | null;
   readonly originVersion: string | null;
@@ -52,19 +52,19 @@ const decode = (row: Row): CacheFileRow => ({
   unproven: rangesOf(row.unproven),
 });
 
-const COLUMNS = `live.lineage, live.origin_node AS originNode, live.origin_version AS originVersion,
+const COLUMNS = `live.lineage AS kernelNodeId, live.origin_node AS originNode, live.origin_version AS originVersion,
   live.origin_hash AS originHash, live.origin_size AS originSize, live.size, live.bytes, live.missing, live.unproven,
   live.used_at AS usedAt, live.doubted`;
 
 /** The fields of a row that can be set. */
-export interface Fields extends Omit<CacheFileRow, "lineage" | "missing" | "unproven"> {
+export interface Fields extends Omit<CacheFileRow, "kernelNodeId" | "missing" | "unproven"> {
   readonly missing: Ranges;
   readonly unproven: Ranges;
 }
 
 /** Fields that most new rows do not set. */
 type OfOrigin = "originHash" | "originSize" | "unproven";
-type Made = Omit<Fields, "doubted" | OfOrigin> & Partial<Pick<Fields, OfOrigin>> & Pick<CacheFileRow, "lineage">;
+type Made = Omit<Fields, "doubted" | OfOrigin> & Partial<Pick<Fields, OfOrigin>> & Pick<CacheFileRow, "kernelNodeId">;
 
 export function createCacheFileRows(database: Connection) {
   const byKernelNodeId = prepare<Row>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
@@ -80,13 +80,13 @@ export function createCacheFileRows(database: Connection) {
   );
   const oneEvictable = prepare(database, `SELECT 1 ${fromEvictable} AND live.lineage = ?`);
   const total = prepare<{ bytes: number }>(database, "SELECT bytes FROM held");
-  const among = prepare<{ lineage: KernelNodeId; bytes: number }>(
+  const among = prepare<{ kernelNodeId: KernelNodeId; bytes: number }>(
     database,
-    "SELECT lineage, bytes FROM live WHERE lineage >= ? AND lineage < ?",
+    "SELECT lineage AS kernelNodeId, bytes FROM live WHERE lineage >= ? AND lineage < ?",
   );
-  const next = prepare<{ lineage: KernelNodeId | null }>(
+  const next = prepare<{ kernelNodeId: KernelNodeId | null }>(
     database,
-    "SELECT min(lineage) AS lineage FROM live WHERE lineage >= ?",
+    "SELECT min(lineage) AS kernelNodeId FROM live WHERE lineage >= ?",
   );
   const whole = prepareColumn<KernelNodeId>(
     database,
@@ -97,7 +97,7 @@ export function createCacheFileRows(database: Connection) {
     database,
     `INSERT INTO live (lineage, origin_node, origin_version, origin_hash, origin_size, size, bytes, missing, unproven,
        used_at)
-     VALUES (@lineage, @originNode, @originVersion, @originHash, @originSize, @size, @bytes, @missing, @unproven,
+     VALUES (@kernelNodeId, @originNode, @originVersion, @originHash, @originSize, @size, @bytes, @missing, @unproven,
        @usedAt)`,
     [],
   );
@@ -115,29 +115,29 @@ export function createCacheFileRows(database: Connection) {
   });
   const doubtAll = prepare(database, "UPDATE live SET doubted = 1");
   const remove = prepare(database, "DELETE FROM live WHERE lineage = ?", []);
-  const get = remember(database, ["live"], (lineage: KernelNodeId) => {
-    const row = byKernelNodeId.get(lineage);
+  const get = remember(database, ["live"], (kernelNodeId: KernelNodeId) => {
+    const row = byKernelNodeId.get(kernelNodeId);
     return row === undefined ? undefined : decode(row);
   });
   return {
     get,
     /** Kernel node ids from `from` on and below `to`, with the bytes that their files hold on the disk. */
-    among: (from: number, to: number): { lineage: KernelNodeId; bytes: number }[] => among.all(from, to),
+    among: (from: number, to: number): { kernelNodeId: KernelNodeId; bytes: number }[] => among.all(from, to),
     /** The first kernel node id from this one on that has a row. */
-    next: (from: number): KernelNodeId | undefined => next.get(from)?.lineage ?? undefined,
+    next: (from: number): KernelNodeId | undefined => next.get(from)?.kernelNodeId ?? undefined,
     /** Kernel node ids after this one whose cache file is complete and is, or was, a version of the gateway. */
     whole: (after: After<KernelNodeId>, limit: number): KernelNodeId[] => whole(after, limit),
     totalBytes: (): number => total.get()?.bytes ?? 0,
     /** Returns files that were not used after `before` (row time), the least recently used first. */
     evictable: (before: RowTime, limit: number): CacheFileRow[] => evictable.all(before, limit).map(decode),
     /** True if the gateway has the whole content of the file and no upload reads the file. */
-    isEvictable: (lineage: KernelNodeId): boolean => oneEvictable.get(lineage) !== undefined,
+    isEvictable: (kernelNodeId: KernelNodeId): boolean => oneEvictable.get(kernelNodeId) !== undefined,
     create(row: Made): void {
-      const { lineage, originNode, originVersion, size, bytes, missing, usedAt } = row;
+      const { kernelNodeId, originNode, originVersion, size, bytes, missing, usedAt } = row;
       const { originHash = null, originSize = 0, unproven: unverified = NO_RANGES } = row;
       // Each field is written out, because spreading objects takes far longer, and every new file comes by here.
       const made: CacheFileRow = {
-        lineage,
+        kernelNodeId,
         originNode,
         originVersion,
         originHash,
@@ -150,7 +150,7 @@ export function createCacheFileRows(database: Connection) {
         doubted: 0,
       };
       insert.run({
-        lineage,
+        kernelNodeId,
         originNode,
         originVersion,
         originHash,
@@ -161,25 +161,25 @@ export function createCacheFileRows(database: Connection) {
         unproven: textOf(unverified),
         usedAt,
       });
-      get.tell(lineage, made);
+      get.tell(kernelNodeId, made);
     },
     doubtAll(): void {
       doubtAll.run();
     },
-    update(lineage: KernelNodeId, changed: Partial<Fields>): void {
-      const current = get(lineage);
-      if (current === undefined) throw new Error(`no cache file of kernel node id ${lineage}`);
+    update(kernelNodeId: KernelNodeId, changed: Partial<Fields>): void {
+      const current = get(kernelNodeId);
+      if (current === undefined) throw new Error(`no cache file of kernel node id ${kernelNodeId}`);
       const next = { ...current, ...changed };
       const { missing, unproven, ...others } = changed;
       const columns: Partial<Record<keyof Row, unknown>> = differences(current, { ...current, ...others });
       if (isOther(current.missing, missing)) columns.missing = textOf(missing);
       if (isOther(current.unproven, unproven)) columns.unproven = textOf(unproven);
-      change(lineage, columns);
-      get.tell(lineage, next);
+      change(kernelNodeId, columns);
+      get.tell(kernelNodeId, next);
     },
-    remove(lineage: KernelNodeId): void {
-      remove.run(lineage);
-      get.tell(lineage, undefined);
+    remove(kernelNodeId: KernelNodeId): void {
+      remove.run(kernelNodeId);
+      get.tell(kernelNodeId, undefined);
     },
   };
 }

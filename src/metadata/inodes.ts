@@ -33,7 +33,7 @@ interface InodeBase {
   readonly id: InodeId;
   readonly kind: InodeKind;
   /** The current kernel node id. Earlier ones are superseded. */
-  readonly lineage: KernelNodeId;
+  readonly kernelNodeId: KernelNodeId;
   readonly attributes: Attributes;
   /** In bytes. */
   readonly size: number;
@@ -82,7 +82,7 @@ export interface UsePlace {
 
 /** True if the change is visible to programs. */
 function isShownElse(before: Inode, after: Inode): boolean {
-  if (before.lineage !== after.lineage || before.kind !== after.kind) return true;
+  if (before.kernelNodeId !== after.kernelNodeId || before.kind !== after.kind) return true;
   if (before.size !== after.size || before.ctime !== after.ctime) return true;
   if (before.folders !== after.folders || (before.listed === null) !== (after.listed === null)) return true;
   return before.attributes !== after.attributes && !sameValue(before.attributes, after.attributes);
@@ -90,7 +90,7 @@ function isShownElse(before: Inode, after: Inode): boolean {
 
 export type NewInode = Omit<
   InodeBase,
-  "id" | "lineage" | "changes" | "linkGroup" | "saves" | "listed" | "folders" | "used" | "fsynced"
+  "id" | "kernelNodeId" | "changes" | "linkGroup" | "saves" | "listed" | "folders" | "used" | "fsynced"
 > &
   Partial<Pick<InodeBase, "changes" | "listed">> &
   Pick<Content, "content" | "hash">;
@@ -104,12 +104,12 @@ interface Row extends Omit<InodeBase, "attributes" | "saves" | "used"> {
   readonly saves: string | null;
 }
 
-const COLUMNS = `id, kind, lineage, attributes, size, hash, origin_node AS originNode, origin_version AS originVersion,
+const COLUMNS = `id, kind, lineage AS kernelNodeId, attributes, size, hash, origin_node AS originNode, origin_version AS originVersion,
   content, changes, atime, ctime, link_group AS linkGroup, saves, listed, folders, used, synced, fsynced`;
 
 const CHANGEABLE = {
   kind: "kind",
-  lineage: "lineage",
+  kernelNodeId: "lineage",
   attributes: "attributes",
   size: "size",
   hash: "hash",
@@ -193,9 +193,9 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     database,
     "SELECT seq FROM sqlite_sequence WHERE name = 'superseded'",
   );
-  const superseded = prepare<{ id: number; lineage: KernelNodeId }>(
+  const superseded = prepare<{ id: number; kernelNodeId: KernelNodeId }>(
     database,
-    "SELECT id, lineage FROM superseded WHERE id > ? AND id <= ? ORDER BY id LIMIT +?",
+    "SELECT id, lineage AS kernelNodeId FROM superseded WHERE id > ? AND id <= ? ORDER BY id LIMIT +?",
   );
   const newestOrphan = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'nameless'");
   const orphans = prepare<{ id: number; inode: InodeId }>(
@@ -243,14 +243,14 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
   const inodeOfKernelNodeId = remember(
     database,
     ["lineage"],
-    (lineage: KernelNodeId) => kernelNodeInode.get(lineage)?.inode,
+    (kernelNodeId: KernelNodeId) => kernelNodeInode.get(kernelNodeId)?.inode,
   );
   const lastKernelNodeId = remember(
     database,
     ["lineage"],
     (_: 0): After<KernelNodeId> => newestKernelNodeId.get()?.seq ?? 0,
   );
-  const lineages = remember(database, ["lineage"], (id: InodeId): readonly KernelNodeId[] => kernelNodeIdsOf(id));
+  const kernelNodeIds = remember(database, ["lineage"], (id: InodeId): readonly KernelNodeId[] => kernelNodeIdsOf(id));
 
   function update(id: InodeId, values: InodeChange): Inode {
     const current = get(id);
@@ -271,24 +271,24 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       next.attributes = JSON.parse(attributes) as Attributes;
     }
     get.tell(id, next);
-    if (isShownElse(current, next)) changed.inode(id, current.lineage !== next.lineage);
+    if (isShownElse(current, next)) changed.inode(id, current.kernelNodeId !== next.kernelNodeId);
     return next;
   }
 
   /** Adds an inode with this kernel node id, which no inode has. */
-  function add(inode: NewInode, lineage: KernelNodeId): Inode {
+  function add(inode: NewInode, kernelNodeId: KernelNodeId): Inode {
     const { kind, size, hash, originNode, originVersion, content, changes = 0, atime, ctime, listed = null } = inode;
     const attributes = JSON.stringify(inode.attributes);
     const from = [originNode, originVersion] as const;
-    const values = [kind, lineage, attributes, size, hash, ...from, content, changes, atime, ctime, listed];
+    const values = [kind, kernelNodeId, attributes, size, hash, ...from, content, changes, atime, ctime, listed];
     const id = addedId<InodeId>(insert.run(...values));
     const last = lastKernelNodeId(0);
-    insertGivenKernelNodeId.run(lineage, id);
-    lastKernelNodeId.tell(0, last > lineage ? last : lineage);
+    insertGivenKernelNodeId.run(kernelNodeId, id);
+    lastKernelNodeId.tell(0, last > kernelNodeId ? last : kernelNodeId);
     const made: Inode = {
       id,
       kind,
-      lineage,
+      kernelNodeId,
       attributes: JSON.parse(attributes) as Attributes,
       size,
       ...contentOf(content, hash, "never"),
@@ -305,17 +305,17 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       fsynced: 0,
     };
     get.tell(id, made);
-    inodeOfKernelNodeId.tell(lineage, id);
-    lineages.tell(id, [lineage]);
+    inodeOfKernelNodeId.tell(kernelNodeId, id);
+    kernelNodeIds.tell(id, [kernelNodeId]);
     return made;
   }
 
   function newKernelNodeId(id: InodeId): KernelNodeId {
-    const lineage = addedId<KernelNodeId>(insertKernelNodeId.run(id));
-    lastKernelNodeId.tell(0, lineage);
-    inodeOfKernelNodeId.tell(lineage, id);
-    lineages.drop(id);
-    return lineage;
+    const kernelNodeId = addedId<KernelNodeId>(insertKernelNodeId.run(id));
+    lastKernelNodeId.tell(0, kernelNodeId);
+    inodeOfKernelNodeId.tell(kernelNodeId, id);
+    kernelNodeIds.drop(id);
+    return kernelNodeId;
   }
 
   return {
@@ -330,43 +330,43 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       return made;
     },
     /** Gives the inode a new kernel node id. The former one is superseded, and stays until the kernel forgets it. */
-    replaceKernelNodeId(id: InodeId, change: Omit<InodeChange, "lineage">): Inode {
-      supersede.run(get(id)?.lineage);
-      return update(id, { ...change, lineage: newKernelNodeId(id) });
+    replaceKernelNodeId(id: InodeId, change: Omit<InodeChange, "kernelNodeId">): Inode {
+      supersede.run(get(id)?.kernelNodeId);
+      return update(id, { ...change, kernelNodeId: newKernelNodeId(id) });
     },
     /** A new inode for a cache file whose kernel node id has no row. */
-    adopt: (inode: NewInode, lineage: KernelNodeId): Inode => add(inode, lineage),
+    adopt: (inode: NewInode, kernelNodeId: KernelNodeId): Inode => add(inode, kernelNodeId),
     /** True if a clean file has this content. Reads all clean files. */
     isKnownContent: (hash: string): boolean => ofHash.get(hash) !== undefined,
     /** The last kernel node id that was given out here. */
     newestKernelNodeId: (): After<KernelNodeId> => lastKernelNodeId(0),
     remove(id: InodeId): void {
-      const known = lineages(id);
+      const known = kernelNodeIds(id);
       remove.run(id);
-      for (const lineage of known) inodeOfKernelNodeId.tell(lineage, undefined);
-      lineages.tell(id, []);
+      for (const kernelNodeId of known) inodeOfKernelNodeId.tell(kernelNodeId, undefined);
+      kernelNodeIds.tell(id, []);
       get.tell(id, undefined);
     },
-    ofKernelNodeId(lineage: KernelNodeId): Inode | undefined {
-      const inode = inodeOfKernelNodeId(lineage);
+    ofKernelNodeId(kernelNodeId: KernelNodeId): Inode | undefined {
+      const inode = inodeOfKernelNodeId(kernelNodeId);
       return inode === undefined ? undefined : get(inode);
     },
-    lineages: (id: InodeId): readonly KernelNodeId[] => lineages(id),
-    kernelNodeIdsAfter: (lineage: After<KernelNodeId>, limit: number): KernelNodeId[] =>
-      kernelNodeIdsAfter.all(lineage, limit).map((row) => row.id),
-    removeKernelNodeId(lineage: KernelNodeId): void {
-      const inode = inodeOfKernelNodeId(lineage);
-      removeKernelNodeId.run(lineage);
-      inodeOfKernelNodeId.tell(lineage, undefined);
+    kernelNodeIds: (id: InodeId): readonly KernelNodeId[] => kernelNodeIds(id),
+    kernelNodeIdsAfter: (kernelNodeId: After<KernelNodeId>, limit: number): KernelNodeId[] =>
+      kernelNodeIdsAfter.all(kernelNodeId, limit).map((row) => row.id),
+    removeKernelNodeId(kernelNodeId: KernelNodeId): void {
+      const inode = inodeOfKernelNodeId(kernelNodeId);
+      removeKernelNodeId.run(kernelNodeId);
+      inodeOfKernelNodeId.tell(kernelNodeId, undefined);
       if (inode === undefined) return;
-      const others = lineages(inode).filter((other) => other !== lineage);
-      lineages.tell(inode, others);
+      const others = kernelNodeIds(inode).filter((other) => other !== kernelNodeId);
+      kernelNodeIds.tell(inode, others);
     },
     /** The number of the newest row in the list of superseded kernel node ids. */
     newestSuperseded: (): number => newestSuperseded.get()?.seq ?? 0,
     newestOrphan: (): number => newestOrphan.get()?.seq ?? 0,
     /** Superseded kernel node ids whose row numbers are above `after` and at most `upTo`. */
-    superseded: (after: number, upTo: number, limit: number): { id: number; lineage: KernelNodeId }[] =>
+    superseded: (after: number, upTo: number, limit: number): { id: number; kernelNodeId: KernelNodeId }[] =>
       superseded.all(after, upTo, limit),
     /** Inodes that lost their last name, between two row numbers as above. Some may have a name again. */
     nameless: (after: number, upTo: number, limit: number): { id: number; inode: InodeId }[] =>

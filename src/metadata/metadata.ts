@@ -164,9 +164,9 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
   const nodes = createNodes(database, changed);
   const snapshots = createSnapshots(database);
   // A new inode has no entries and no snapshots yet: no query is needed.
-  const inodes = createInodes(database, changed, ({ id, lineage }) => {
+  const inodes = createInodes(database, changed, ({ id, kernelNodeId }) => {
     entries.noneOfInode(id);
-    snapshots.noneOfKernelNodeId(lineage);
+    snapshots.noneOfKernelNodeId(kernelNodeId);
   });
   const entries = createEntries(database, changed, nodes, inodes);
 
@@ -214,13 +214,13 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
 
     /**
      * Must be called when the rows are older than the files. The lost later rows gave out further numbers, those of
-     * files (`lineage`, `generation`) and others. None of these is given out again.
+     * files (`kernelNodeId`, `generation`) and others. None of these is given out again.
      */
-    skipNumbers(seen: { readonly lineage: After<KernelNodeId>; readonly generation: After<SnapshotId> }): void {
+    skipNumbers(seen: { readonly kernelNodeId: After<KernelNodeId>; readonly generation: After<SnapshotId> }): void {
       for (const [table, least] of [
         ["inode", 0],
         ["entry", 0],
-        ["lineage", seen.lineage],
+        ["lineage", seen.kernelNodeId],
         ["generation", seen.generation],
       ]) {
         skip.run({ table, least, gap: NUMBERS_GAP });

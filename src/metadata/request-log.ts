@@ -8,18 +8,21 @@ import type { KernelNodeId } from "./ids.ts";
 
 export interface DoneRow {
   /** The kernel node id in the answer. Undefined (0 in the column): none. */
-  readonly lineage: KernelNodeId | undefined;
+  readonly kernelNodeId: KernelNodeId | undefined;
 }
 
 export function createDone(database: Connection) {
   const put = prepare(database, "INSERT OR REPLACE INTO done (place, request, lineage) VALUES (?, ?, ?)");
-  const byRequest = prepare<{ lineage: KernelNodeId | 0 }>(database, "SELECT lineage FROM done WHERE request = ?");
+  const byRequest = prepare<{ kernelNodeId: KernelNodeId | 0 }>(
+    database,
+    "SELECT lineage AS kernelNodeId FROM done WHERE request = ?",
+  );
   const last = prepare<{ place: number | null }>(database, "SELECT max(place) AS place FROM done");
   const remove = prepare(database, "DELETE FROM done WHERE request = ?");
   const clear = prepare(database, "DELETE FROM done");
   return {
-    put(place: number, request: number, lineage: KernelNodeId | undefined): void {
-      put.run(place, request, lineage ?? 0);
+    put(place: number, request: number, kernelNodeId: KernelNodeId | undefined): void {
+      put.run(place, request, kernelNodeId ?? 0);
     },
     /**
      * Removes the row of a request whose effect is undone in this transaction: after a takeover it must be carried out.
@@ -29,7 +32,7 @@ export function createDone(database: Connection) {
     },
     of(request: number): DoneRow | undefined {
       const row = byRequest.get(request);
-      return row === undefined ? undefined : { lineage: row.lineage === 0 ? undefined : row.lineage };
+      return row === undefined ? undefined : { kernelNodeId: row.kernelNodeId === 0 ? undefined : row.kernelNodeId };
     },
     /** The first place that no request ever had. */
     end(): number {

@@ -22,30 +22,43 @@ beforeEach(async () => {
 
 async function* noLines(): AsyncGenerator<Written> {}
 
-const word = (lineage: number, changes = 1): Written => ({
-  lineage: kernelNodeId(lineage),
+const word = (id: number, changes = 1): Written => ({
+  kernelNodeId: kernelNodeId(id),
   changes,
-  path: [`file ${lineage}`],
+  path: [`file ${id}`],
   folder: inodeId(1),
 });
 
 /** What another process finds. */
 async function found() {
   const { written, isWhole } = await (await openDirtyLog(files, PATH, SILENT)).read();
-  return { lineages: [...written.keys()], isWhole };
+  return { kernelNodeIds: [...written.keys()], isWhole };
 }
 
 test("what was added last is there when it is closed", async () => {
   dirtyLog.add(word(1));
   await dirtyLog.flush();
-  dirtyLog.add({ lineage: kernelNodeId(1), done: true });
+  dirtyLog.add({ kernelNodeId: kernelNodeId(1), done: true });
   await dirtyLog.close();
-  expect(await found()).toEqual({ lineages: [], isWhole: true });
+  expect(await found()).toEqual({ kernelNodeIds: [], isWhole: true });
+});
+
+test("a line on the disk calls the kernel node id `lineage`, for lists that another release reads", async () => {
+  dirtyLog.add(word(7, 2));
+  await dirtyLog.flush();
+  const file = await files.open(PATH, "r");
+  const { size } = await file.stat();
+  const buffer = Buffer.alloc(size);
+  await file.read(buffer, 0, size, 0);
+  const last = buffer.toString("utf8").trimEnd().split("\n").at(-1) ?? "";
+  const inFile = { lineage: 7, changes: 2, path: ["file 7"], folder: 1 };
+  expect(JSON.parse(last.slice(last.indexOf(" ")))).toEqual(inFile);
+  expect(await found()).toEqual({ kernelNodeIds: [7], isWhole: true });
 });
 
 test("the last word of each file counts", async () => {
   for (const one of [word(1), word(2), word(1, 5), word(3)]) dirtyLog.add(one);
-  dirtyLog.add({ lineage: kernelNodeId(2), done: true });
+  dirtyLog.add({ kernelNodeId: kernelNodeId(2), done: true });
   await dirtyLog.flush();
   const { written, isWhole } = await (await openDirtyLog(files, PATH, SILENT)).read();
   expect([...written.values()]).toEqual([word(1, 5), word(3)]);
@@ -71,7 +84,7 @@ test("a line that was broken off is no line, and those before it are", async () 
   await dirtyLog.flush();
   const file = await files.open(PATH, "r+");
   await file.truncate(size + 20);
-  expect(await found()).toEqual({ lineages: [1], isWhole: true });
+  expect(await found()).toEqual({ kernelNodeIds: [1], isWhole: true });
 });
 
 test("a damaged line leaves the list not whole", async () => {
@@ -79,18 +92,18 @@ test("a damaged line leaves the list not whole", async () => {
   for (const one of [word(1), word(2)]) dirtyLog.add(one);
   await dirtyLog.flush();
   await (await files.open(PATH, "r+")).write(Buffer.from("?"), size + 20);
-  expect(await found()).toEqual({ lineages: [2], isWhole: false });
+  expect(await found()).toEqual({ kernelNodeIds: [2], isWhole: false });
 });
 
 test("a list that cannot be kept is not whole until it has what it lacks", async () => {
   const end = files.fail({ path: /staged/, code: "ENOSPC", on: ["write"], after: 0, times: 1 });
   dirtyLog.add(word(1));
   await dirtyLog.flush();
-  expect(await found()).toEqual({ lineages: [], isWhole: false });
+  expect(await found()).toEqual({ kernelNodeIds: [], isWhole: false });
   end();
   dirtyLog.add(word(2));
   await dirtyLog.flush();
-  expect(await found()).toEqual({ lineages: [1, 2], isWhole: true });
+  expect(await found()).toEqual({ kernelNodeIds: [1, 2], isWhole: true });
 });
 
 test("what is said while it is written anew is in the new one", async () => {
@@ -102,7 +115,7 @@ test("what is said while it is written anew is in the new one", async () => {
     yield word(2);
   });
   await dirtyLog.flush();
-  expect(await found()).toEqual({ lineages: [2, 3], isWhole: true });
+  expect(await found()).toEqual({ kernelNodeIds: [2, 3], isWhole: true });
 });
 
 test("a sync that failed is made again", async () => {
@@ -161,11 +174,11 @@ test("that a file is done need not survive power loss: a sync is for those that 
   const { list, synced } = await counted();
   expect(await synced(word(1))).toBe(1);
   expect(await synced()).toBe(0);
-  expect(await synced({ lineage: kernelNodeId(1), done: true })).toBe(0);
-  expect(await synced({ lineage: kernelNodeId(1), done: true }, word(2))).toBe(1);
+  expect(await synced({ kernelNodeId: kernelNodeId(1), done: true })).toBe(0);
+  expect(await synced({ kernelNodeId: kernelNodeId(1), done: true }, word(2))).toBe(1);
   list.add(word(3));
   await list.flush();
-  expect(await synced({ lineage: kernelNodeId(2), done: true })).toBe(1);
+  expect(await synced({ kernelNodeId: kernelNodeId(2), done: true })).toBe(1);
   await list.close();
 });
 
@@ -177,7 +190,7 @@ test("what could not be written while it was written anew is synced once it is",
     yield word(1);
   });
   expect(await synced()).toBe(1);
-  expect(await found()).toEqual({ lineages: [1, 2], isWhole: true });
+  expect(await found()).toEqual({ kernelNodeIds: [1, 2], isWhole: true });
 });
 
 test("a list written anew while the old one took no line is whole only with that line", async () => {
@@ -187,5 +200,5 @@ test("a list written anew while the old one took no line is whole only with that
     files.fail({ path: /staged$/, code: "ENOSPC", on: ["write"], times: 1 });
     yield word(1);
   });
-  expect(await found()).toEqual({ lineages: [1, 2], isWhole: true });
+  expect(await found()).toEqual({ kernelNodeIds: [1, 2], isWhole: true });
 });

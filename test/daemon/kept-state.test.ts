@@ -17,10 +17,17 @@ const LOG: Logger = {
   warn: (_, message) => void warnings.push(message),
   error: () => {},
 };
-const FILE = { request: 40, lineage: kernelNodeId(7), kind: "file", write: true, append: false, backing: 3 } as const;
+const FILE = {
+  request: 40,
+  kernelNodeId: kernelNodeId(7),
+  kind: "file",
+  write: true,
+  append: false,
+  backing: 3,
+} as const;
 const FOLDER = {
   request: undefined,
-  lineage: kernelNodeId(2 ** 40),
+  kernelNodeId: kernelNodeId(2 ** 40),
   kind: "folder",
   write: false,
   append: false,

@@ -20,7 +20,7 @@ import { SETTINGS } from "./settings.ts";
 
 const FILE = {
   request: 40,
-  lineage: kernelNodeId(7),
+  kernelNodeId: kernelNodeId(7),
   kind: "file",
   write: true,
   append: false,

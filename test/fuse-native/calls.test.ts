@@ -22,7 +22,7 @@ function mounted() {
     Buffer.from(await calls.read(caller, path, number, 0, 99)).toString();
   const names = async (path: string) =>
     (await calls.readdir(caller, path)).map(({ name }) => name).filter((name) => !/^\.\.?$/.test(name));
-  const known = () => [...fileSystem.counts].filter(([lineage, count]) => lineage !== 1 && count !== 0);
+  const known = () => [...fileSystem.counts].filter(([kernelNodeId, count]) => kernelNodeId !== 1 && count !== 0);
   return { fileSystem, paths, calls, put, get, names, known };
 }
 
@@ -60,8 +60,8 @@ describe("a file that libfuse hides, since it is open", () => {
     const number = await calls.open(caller, "/d/f", 0);
     const plain = { noReplace: false, exchange: false };
     await put("/new", "two");
-    const { lineage = kernelNodeId(0) } = await fileSystem.lookup(caller, kernelNodeId(1), "d");
-    await fileSystem.rename(caller, { parent: kernelNodeId(1), name: "new" }, { parent: lineage, name: "f" }, plain);
+    const { kernelNodeId: folder = kernelNodeId(0) } = await fileSystem.lookup(caller, kernelNodeId(1), "d");
+    await fileSystem.rename(caller, { parent: kernelNodeId(1), name: "new" }, { parent: folder, name: "f" }, plain);
     await calls.rename(caller, "/d", "/e");
     await calls.rename(caller, "/e/f", `/e/${hiddenName(1)}`);
     expect(await names("/e")).toEqual([]);
@@ -159,9 +159,9 @@ it("a name whose bytes nobody knows names nothing", async () => {
   const { calls, fileSystem, names, known } = mounted();
   const name = "a\ufffd";
   const flags = { read: true, write: true, append: false, truncate: false, exclusive: true };
-  const { handle, lineage } = await fileSystem.create(caller, kernelNodeId(1), name, 0o644, flags);
+  const { handle, kernelNodeId: made } = await fileSystem.create(caller, kernelNodeId(1), name, 0o644, flags);
   await fileSystem.release(handle);
-  fileSystem.forget([{ lineage, count: 1 }]);
+  fileSystem.forget([{ kernelNodeId: made, count: 1 }]);
   const all: (() => Promise<unknown>)[] = [
     () => calls.getattr(caller, `/${name}`),
     () => calls.open(caller, `/${name}`, 0),

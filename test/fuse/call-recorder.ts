@@ -26,7 +26,7 @@ export const STAT: Stat = {
 };
 export const FOUND: Found = {
   stat: STAT,
-  lineage: kernelNodeId(8_589_934_593),
+  kernelNodeId: kernelNodeId(8_589_934_593),
   validMs: 1500.5,
   entryValidMs: 3_600_000,
 };

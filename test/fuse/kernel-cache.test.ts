@@ -60,9 +60,9 @@ function start(minor: number, hold: Partial<Record<"entry" | "inode", Promise<nu
 }
 
 const KNOWN: KnownRows = {
-  lineages: (after, limit) =>
+  kernelNodeIds: (after, limit) =>
     [kernelNodeId(1), kernelNodeId(5), kernelNodeId(9)]
-      .filter((lineage) => lineage > after)
+      .filter((kernelNodeId) => kernelNodeId > after)
       .slice(0, Math.min(2, limit)),
   names: (after, limit) =>
     [

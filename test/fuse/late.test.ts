@@ -5,7 +5,7 @@ import { gate, settled, startFakeKernel } from "./fake-kernel.ts";
 import { createMemoryFileSystem } from "./memory-file-system.ts";
 
 it.each([
-  ["LOOKUP", 1, { lineage: undefined, entryValidMs: 0 }, 0],
+  ["LOOKUP", 1, { kernelNodeId: undefined, entryValidMs: 0 }, 0],
   ["READLINK", 5, "target", 0],
   ["UNLINK", 10, undefined, 1],
 ] as const)("only of what changes something: %s", async (_, opcode, result, expected) => {

@@ -97,7 +97,7 @@ describe.each([
       },
     });
     expect((await kernel.call(opcode, 1, ...READ(1n, 0n, 4096))).error).toBe(-5);
-    expect(forgotten).toEqual(plus ? [{ lineage: FOUND.lineage, count: 1 }] : []);
+    expect(forgotten).toEqual(plus ? [{ kernelNodeId: FOUND.kernelNodeId, count: 1 }] : []);
   });
 });
 

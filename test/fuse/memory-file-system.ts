@@ -24,7 +24,7 @@ import { type InodeId, inodeId, kernelNodeId } from "../../src/metadata/ids.ts";
 
 interface Node {
   readonly inode: InodeId;
-  readonly lineage: KernelNodeId;
+  readonly kernelNodeId: KernelNodeId;
   readonly kind: FileKind;
   mode: number;
   links: number;
@@ -43,7 +43,7 @@ interface Node {
 }
 
 interface Entry {
-  readonly lineage: KernelNodeId;
+  readonly kernelNodeId: KernelNodeId;
   readonly cookie: number;
 }
 
@@ -69,7 +69,7 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
     const time = timeFromMilliseconds(now());
     const node: Node = {
       inode: inodeId(nextNode),
-      lineage: kernelNodeId(nextNode),
+      kernelNodeId: kernelNodeId(nextNode),
       kind,
       mode,
       links: kind === "folder" ? 2 : 1,
@@ -87,38 +87,38 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
       xattrs: new Map(),
     };
     nextNode += 1;
-    nodes.set(node.lineage, node);
+    nodes.set(node.kernelNodeId, node);
     return node;
   }
 
-  function get(lineage: KernelNodeId): Node {
-    const node = nodes.get(lineage);
-    if (node === undefined) throw new FsError("ESTALE", `no node ${lineage}`);
+  function get(kernelNodeId: KernelNodeId): Node {
+    const node = nodes.get(kernelNodeId);
+    if (node === undefined) throw new FsError("ESTALE", `no node ${kernelNodeId}`);
     return node;
   }
 
-  function folder(lineage: KernelNodeId): Node {
-    const node = get(lineage);
-    if (node.kind !== "folder") throw new FsError("ENOTDIR", `node ${lineage}`);
+  function folder(kernelNodeId: KernelNodeId): Node {
+    const node = get(kernelNodeId);
+    if (node.kind !== "folder") throw new FsError("ENOTDIR", `node ${kernelNodeId}`);
     return node;
   }
 
   function opened(handle: HandleId): Node {
-    const lineage = handles.get(handle);
-    if (lineage === undefined) throw new FsError("EBADF", `no handle ${handle}`);
-    return get(lineage);
+    const kernelNodeId = handles.get(handle);
+    if (kernelNodeId === undefined) throw new FsError("EBADF", `no handle ${handle}`);
+    return get(kernelNodeId);
   }
 
   function child(parent: KernelNodeId, name: string): Node {
     const entry = folder(parent).children.get(name);
     if (entry === undefined) throw new FsError("ENOENT", `no "${name}" in ${parent}`);
-    return get(entry.lineage);
+    return get(entry.kernelNodeId);
   }
 
   function put(parent: KernelNodeId, name: string, node: Node): void {
     const { children } = folder(parent);
     if (children.has(name)) throw new FsError("EEXIST", `"${name}" in ${parent}`);
-    children.set(name, { lineage: node.lineage, cookie: nextCookie++ });
+    children.set(name, { kernelNodeId: node.kernelNodeId, cookie: nextCookie++ });
   }
 
   function touched(node: Node): void {
@@ -136,13 +136,13 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
   const attributed = (node: Node): Attributed => ({ stat: stat(node), validMs: VALID_MS });
 
   function found(node: Node): Found {
-    counts.set(node.lineage, (counts.get(node.lineage) ?? 0) + 1);
-    return { ...attributed(node), lineage: node.lineage, entryValidMs: VALID_MS };
+    counts.set(node.kernelNodeId, (counts.get(node.kernelNodeId) ?? 0) + 1);
+    return { ...attributed(node), kernelNodeId: node.kernelNodeId, entryValidMs: VALID_MS };
   }
 
   function open(node: Node): Opened {
     const handle = handleId(nextHandle++);
-    handles.set(handle, node.lineage);
+    handles.set(handle, node.kernelNodeId);
     return { handle, keepCache: true };
   }
 
@@ -182,16 +182,16 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
     handles,
     done: () => undefined,
     lookup: async (_caller, parent, name) => found(child(parent, name)),
-    forget(lineages) {
-      for (const { lineage, count } of lineages) {
-        const left = (counts.get(lineage) ?? 0) - count;
-        if (left > 0) counts.set(lineage, left);
-        else counts.delete(lineage);
+    forget(kernelNodeIds) {
+      for (const { kernelNodeId, count } of kernelNodeIds) {
+        const left = (counts.get(kernelNodeId) ?? 0) - count;
+        if (left > 0) counts.set(kernelNodeId, left);
+        else counts.delete(kernelNodeId);
       }
     },
-    getattr: async (_caller, lineage) => attributed(get(lineage)),
-    async setattr(_caller, lineage, change: SetAttributes) {
-      const node = get(lineage);
+    getattr: async (_caller, kernelNodeId) => attributed(get(kernelNodeId)),
+    async setattr(_caller, kernelNodeId, change: SetAttributes) {
+      const node = get(kernelNodeId);
       const time = timeFromMilliseconds(now());
       if (change.size !== undefined) resize(node, change.size);
       if (change.mode !== undefined) node.mode = change.mode;
@@ -213,7 +213,7 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
       filesFree: 1_000_000 - nodes.size,
       nameLength: 255,
     }),
-    readlink: async (_caller, lineage) => get(lineage).target,
+    readlink: async (_caller, kernelNodeId) => get(kernelNodeId).target,
     async symlink(caller, parent, name, target) {
       const node = create(caller, parent, name, "symlink", 0o777);
       node.target = target;
@@ -221,8 +221,8 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
     },
     mknod: async (caller, parent, name, kind, mode, rdev) => found(create(caller, parent, name, kind, mode, rdev)),
     mkdir: async (caller, parent, name, mode) => found(create(caller, parent, name, "folder", mode)),
-    async link(_caller, lineage, parent, name) {
-      const node = get(lineage);
+    async link(_caller, kernelNodeId, parent, name) {
+      const node = get(kernelNodeId);
       put(parent, name, node);
       node.links += 1;
       return found(node);
@@ -243,21 +243,21 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
       if (target !== undefined && noReplace) throw new FsError("EEXIST", to.name);
       if (exchange) {
         const other = child(to.parent, to.name);
-        folder(from.parent).children.set(from.name, { lineage: other.lineage, cookie: nextCookie++ });
-        folder(to.parent).children.set(to.name, { lineage: source.lineage, cookie: nextCookie++ });
+        folder(from.parent).children.set(from.name, { kernelNodeId: other.kernelNodeId, cookie: nextCookie++ });
+        folder(to.parent).children.set(to.name, { kernelNodeId: source.kernelNodeId, cookie: nextCookie++ });
         return;
       }
-      if (target?.lineage === source.lineage) return;
+      if (target?.kernelNodeId === source.kernelNodeId) return;
       if (target !== undefined) {
-        assertReplaceable(source, get(target.lineage));
+        assertReplaceable(source, get(target.kernelNodeId));
         remove(to.parent, to.name);
       }
       folder(from.parent).children.delete(from.name);
       put(to.parent, to.name, source);
       source.parent = to.parent;
     },
-    async open(_caller, lineage, flags) {
-      const node = get(lineage);
+    async open(_caller, kernelNodeId, flags) {
+      const node = get(kernelNodeId);
       if (flags.truncate) resize(node, 0);
       return open(node);
     },
@@ -290,7 +290,7 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
       if (offset >= length) return undefined;
       return kind === "data" ? offset : length;
     },
-    opendir: async (_caller, lineage) => open(folder(lineage)),
+    opendir: async (_caller, kernelNodeId) => open(folder(kernelNodeId)),
     async readdir(_caller, handle, cookie, limit, withAttributes) {
       const node = opened(handle);
       const listed: FolderEntry[] = [
@@ -301,7 +301,7 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
       for (const [name, entry] of node.children) {
         if (after.length >= limit) break;
         if (entry.cookie <= cookie) continue;
-        const child = get(entry.lineage);
+        const child = get(entry.kernelNodeId);
         const { inode, kind } = child;
         after.push({ name, inode, kind, cookie: entry.cookie, ...(withAttributes && { found: found(child) }) });
       }
@@ -309,20 +309,20 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
     },
     fsyncdir: async (_caller, handle) => void opened(handle),
     releasedir: async (handle) => void handles.delete(handle),
-    async setxattr(_caller, lineage, name, value, { create, replace }) {
-      const { xattrs } = get(lineage);
+    async setxattr(_caller, kernelNodeId, name, value, { create, replace }) {
+      const { xattrs } = get(kernelNodeId);
       if (create && xattrs.has(name)) throw new FsError("EEXIST", name);
       if (replace && !xattrs.has(name)) throw new FsError("ENODATA", name);
       xattrs.set(name, value.slice());
     },
-    async getxattr(_caller, lineage, name) {
-      const value = get(lineage).xattrs.get(name);
+    async getxattr(_caller, kernelNodeId, name) {
+      const value = get(kernelNodeId).xattrs.get(name);
       if (value === undefined) throw new FsError("ENODATA", name);
       return value;
     },
-    listxattr: async (_caller, lineage) => [...get(lineage).xattrs.keys()],
-    async removexattr(_caller, lineage, name) {
-      if (!get(lineage).xattrs.delete(name)) throw new FsError("ENODATA", name);
+    listxattr: async (_caller, kernelNodeId) => [...get(kernelNodeId).xattrs.keys()],
+    async removexattr(_caller, kernelNodeId, name) {
+      if (!get(kernelNodeId).xattrs.delete(name)) throw new FsError("ENODATA", name);
     },
   };
 }

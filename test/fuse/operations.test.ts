@@ -200,7 +200,7 @@ const CASES: Case[] = [
     },
     calls: [
       ["create", 1, "old", 0o644, { read: true, write: true, append: false, truncate: true, exclusive: false }],
-      ["setattr", FOUND.lineage, { killPrivileges: true, handle: 6 }],
+      ["setattr", FOUND.kernelNodeId, { killPrivileges: true, handle: 6 }],
     ],
     reply: bytesOf(ENTRY, 6n, 0, 0),
   },
@@ -306,7 +306,7 @@ const CASES: Case[] = [
     name: "LOOKUP of a name that is not there, which may be remembered",
     opcode: 1,
     body: ["a"],
-    answers: { lookup: { lineage: undefined, entryValidMs: 90_500 } },
+    answers: { lookup: { kernelNodeId: undefined, entryValidMs: 90_500 } },
     calls: [["lookup", 1, "a"]],
     reply: bytesOf(0n, 0n, 90n, 0n, 500_000_000, Buffer.alloc(84 + 8)),
   },
@@ -417,12 +417,12 @@ describe("what is given back", () => {
     kernel.send(2, 9, 3n);
     kernel.send(42, 0, 2, 0, 5n, 1n, 2n ** 40n, 7n);
     expect(calls).toEqual([
-      ["forget", [{ lineage: 9, count: 3 }]],
+      ["forget", [{ kernelNodeId: 9, count: 3 }]],
       [
         "forget",
         [
-          { lineage: 5, count: 1 },
-          { lineage: 2 ** 40, count: 7 },
+          { kernelNodeId: 5, count: 1 },
+          { kernelNodeId: 2 ** 40, count: 7 },
         ],
       ],
     ]);

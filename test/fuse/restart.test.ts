@@ -139,9 +139,9 @@ describe("a request that was at hand when two daemons died of themselves", () =>
     const { inHand, kept } = keptLists();
     const held = gate();
     const memory = createMemoryFileSystem();
-    const getattr = async (caller: Caller, lineage: KernelNodeId) => {
+    const getattr = async (caller: Caller, kernelNodeId: KernelNodeId) => {
       await held.promise;
-      return memory.getattr(caller, lineage);
+      return memory.getattr(caller, kernelNodeId);
     };
     const kernel = successor({ ...memory, getattr }, { inHand });
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 40n }, ...GETATTR_BODY));
@@ -157,7 +157,8 @@ describe("a request that was at hand when two daemons died of themselves", () =>
     const { inHand, kept } = keptLists([], [40], false);
     const held = gate();
     const memory = createMemoryFileSystem();
-    const getattr = (caller: Caller, lineage: KernelNodeId) => held.promise.then(() => memory.getattr(caller, lineage));
+    const getattr = (caller: Caller, kernelNodeId: KernelNodeId) =>
+      held.promise.then(() => memory.getattr(caller, kernelNodeId));
     const kernel = successor({ ...memory, getattr }, { inHand });
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 40n }, ...GETATTR_BODY));
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 42n }, ...GETATTR_BODY));
@@ -182,9 +183,9 @@ describe("with a kernel that sends nothing again", () => {
     const { inHand, kept } = keptLists();
     const seen: number[][] = [];
     const memory = createMemoryFileSystem();
-    const getattr = (caller: Caller, lineage: KernelNodeId) => {
+    const getattr = (caller: Caller, kernelNodeId: KernelNodeId) => {
       seen.push(kept.inFlight.at(-1) ?? []);
-      return memory.getattr(caller, lineage);
+      return memory.getattr(caller, kernelNodeId);
     };
     const kernel = startFakeKernel({ fileSystem: { ...memory, getattr }, inHand, noResend: true });
     kernel.sendRaw(
@@ -222,11 +223,11 @@ it("requests at hand together have places of their own, above those of a daemon 
   const callers: Caller[] = [];
   const held = gate();
   const memory = createMemoryFileSystem();
-  const getattr = async (caller: Caller, lineage: KernelNodeId) => {
+  const getattr = async (caller: Caller, kernelNodeId: KernelNodeId) => {
     callers.push(caller);
     marks.push(caller.mark && { id: caller.mark.id, place: caller.mark.place });
     await held.promise;
-    return memory.getattr(caller, lineage);
+    return memory.getattr(caller, kernelNodeId);
   };
   const kernel = successor({ ...memory, getattr }, { firstPlace: 5 });
   for (const id of [40n, 42n]) kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id }, ...GETATTR_BODY));

@@ -17,7 +17,7 @@ const STATX = 52;
 const GETATTR_BODY: Part[] = [0, 0, 0n];
 const ROOT = kernelNodeId(1);
 const NOTHING = { names: [], listings: [], inodes: [] };
-const ROWS: KnownRows = { lineages: (after) => (after < ROOT ? [ROOT] : []), names: () => [] };
+const ROWS: KnownRows = { kernelNodeIds: (after) => (after < ROOT ? [ROOT] : []), names: () => [] };
 const MODE_AT = 16 + 60;
 const LONGER_THAN_GATHERING = 100;
 

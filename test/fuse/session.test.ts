@@ -22,7 +22,7 @@ function withOperations(operations: Partial<FileSystem>) {
 }
 
 async function foundRoot(memory: FileSystem, caller: Caller): Promise<Found> {
-  return { ...(await memory.getattr(caller, kernelNodeId(1))), lineage: kernelNodeId(77), entryValidMs: 0 };
+  return { ...(await memory.getattr(caller, kernelNodeId(1))), kernelNodeId: kernelNodeId(77), entryValidMs: 0 };
 }
 
 describe("a request", () => {
@@ -45,9 +45,9 @@ describe("a request", () => {
   it("that comes again while it is at hand is dropped", async () => {
     const held = gate();
     const { fileSystem, memory } = withOperations({
-      getattr: async (caller, lineage) => {
+      getattr: async (caller, kernelNodeId) => {
         await held.promise;
-        return memory.getattr(caller, lineage);
+        return memory.getattr(caller, kernelNodeId);
       },
     });
     const kernel = startFakeKernel({ fileSystem });
@@ -62,9 +62,9 @@ describe("a request", () => {
   it("tells the file system who asks", async () => {
     let seen: object | undefined;
     const { fileSystem, memory } = withOperations({
-      getattr: (caller, lineage) => {
+      getattr: (caller, kernelNodeId) => {
         seen = { uid: caller.uid, gid: caller.gid, pid: caller.pid };
-        return memory.getattr(caller, lineage);
+        return memory.getattr(caller, kernelNodeId);
       },
     });
     await startFakeKernel({ fileSystem }).call(OP.GETATTR, 1, ...GETATTR_BODY);
@@ -209,7 +209,7 @@ describe("a deadline", () => {
     opened.open({ handle: handleId(9), keepCache: false });
     await settled();
     expect(kernel.replies.map(({ error }) => error)).toEqual([-ERRNO.EIO, -ERRNO.EIO]);
-    expect(forgotten).toEqual([{ lineage: 77, count: 1 }]);
+    expect(forgotten).toEqual([{ kernelNodeId: 77, count: 1 }]);
     expect(released).toEqual([9]);
     expect(kernel.lines.filter(({ message }) => message === "late result dropped")).toHaveLength(2);
   });
@@ -247,10 +247,10 @@ describe("INTERRUPT", () => {
   it("of a handler that goes on leaves its answer as it is", async () => {
     const held = gate();
     const { fileSystem, memory } = withOperations({
-      getattr: async (caller, lineage) => {
+      getattr: async (caller, kernelNodeId) => {
         expect(caller.signal.aborted).toBe(false);
         await held.promise;
-        return memory.getattr(caller, lineage);
+        return memory.getattr(caller, kernelNodeId);
       },
     });
     const kernel = startFakeKernel({ fileSystem });

@@ -27,7 +27,7 @@ describe("an answer that was begun before the kernel was told of a change", () =
         return state.changes;
       },
       lookup: (caller, parent, name) => meanwhile(memory.lookup(caller, parent, name)),
-      getattr: (caller, lineage) => meanwhile(memory.getattr(caller, lineage)),
+      getattr: (caller, kernelNodeId) => meanwhile(memory.getattr(caller, kernelNodeId)),
       readdir: (...all) => meanwhile(memory.readdir(...all)),
     };
     return { state, memory, kernel: startFakeKernel({ fileSystem }) };

@@ -29,8 +29,8 @@ test("rows of the schema before: known of what is missing while that version is 
     VALUES (50, 101, 'file', '{}', 9, 'clean', '0', '0'), (51, 104, 'file', '{}', 9, 'dirty', '0', '0')`);
   before.close();
   const metadata = createMetadata(openDatabase(path), (value) => value);
-  const rows = [kernelNodeId(101), kernelNodeId(102), kernelNodeId(103), kernelNodeId(104)].map((lineage) =>
-    metadata.cacheFiles.get(lineage),
+  const rows = [kernelNodeId(101), kernelNodeId(102), kernelNodeId(103), kernelNodeId(104)].map((kernelNodeId) =>
+    metadata.cacheFiles.get(kernelNodeId),
   );
   expect(rows.map((row) => row?.originHash)).toEqual(["its hash", null, null, "its hash"]);
   expect(rows.map((row) => row?.unproven)).toEqual([[], [], [], [3, 9]]);

@@ -133,12 +133,12 @@ test("what the schema before held is found by the indexes of this one, and no ca
   const { cacheFiles, nodes, inodes } = createMetadata(database, (value) => value);
   expect(nodes.nextDue()).toBe(20);
   const now = Date.now() + 1;
-  expect(cacheFiles.evictable(rowTime(now), 10).map(({ lineage }) => lineage)).toEqual([1]);
+  expect(cacheFiles.evictable(rowTime(now), 10).map(({ kernelNodeId }) => kernelNodeId)).toEqual([1]);
   const { usedAt = rowTime(0) } = cacheFiles.get(kernelNodeId(2)) ?? {};
   expect([usedAt > rowTime(started - 2000), usedAt < rowTime(now)]).toEqual([true, true]);
   // What the gateway has by now may go.
   inodes.update(inodeId(2), { content: "clean" });
   cacheFiles.update(kernelNodeId(2), { originNode: "m", originVersion: "w" });
-  expect(cacheFiles.evictable(rowTime(now), 10).map(({ lineage }) => lineage)).toEqual([1, 2]);
+  expect(cacheFiles.evictable(rowTime(now), 10).map(({ kernelNodeId }) => kernelNodeId)).toEqual([1, 2]);
   database.close();
 });

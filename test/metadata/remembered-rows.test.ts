@@ -61,7 +61,7 @@ test("what is remembered is what is there", () => {
       const nodeAt = (back: number) => made.node.at(-back) ?? nodeRowId(0);
       const attemptAt = (back: number) => made.attempt.at(-back) ?? (0 as AttemptId);
       const generationAt = (back: number) => made.generation.at(-back) ?? snapshotId(0);
-      const kernelNodeIdAt = (back: number) => inodes.get(inodeAt(back))?.lineage ?? kernelNodeId(0);
+      const kernelNodeIdAt = (back: number) => inodes.get(inodeAt(back))?.kernelNodeId ?? kernelNodeId(0);
       const steps: ((a: number, b: number) => unknown)[] = [
         () => noted(made.inode, inodes.create(NEW)),
         (a) => inodes.update(inodeAt(a), { size: a, attributes: { mode: a, mtime: `${a}.0` } }),
@@ -79,7 +79,7 @@ test("what is remembered is what is there", () => {
         (a, b) => entries.setInode(entryAt(a), inodeAt(b)),
         (a, b) => entries.move(entryAt(a), ROOT_INODE, `name-${names++}`, b > 3 ? "other" : null),
         (a) => entries.remove(entryAt(a)),
-        (a) => cacheFiles.create({ ...LIVE, lineage: kernelNodeIdAt(a) }),
+        (a) => cacheFiles.create({ ...LIVE, kernelNodeId: kernelNodeIdAt(a) }),
         (a, b) => cacheFiles.update(kernelNodeIdAt(a), { size: b, missing: NO_RANGES }),
         (a) => cacheFiles.remove(kernelNodeIdAt(a)),
         (a) => inodes.removeKernelNodeId(kernelNodeIdAt(a)),
@@ -90,7 +90,8 @@ test("what is remembered is what is there", () => {
           cacheFiles.doubtAll(),
           recount(rowTime(0)),
         ],
-        (a, b) => noted(made.generation, snapshots.create({ ...CUT, inode: inodeAt(a), lineage: kernelNodeIdAt(b) })),
+        (a, b) =>
+          noted(made.generation, snapshots.create({ ...CUT, inode: inodeAt(a), kernelNodeId: kernelNodeIdAt(b) })),
         (a) => snapshots.detach(generationAt(a)),
         (a) => snapshots.remove(generationAt(a)),
         (a, b) =>
@@ -105,7 +106,7 @@ test("what is remembered is what is there", () => {
       ];
       const baseOf = (back: number) =>
         nodes.get(nodeAt(back))?.base ?? born(null, { ...NODE, id: "x" }).base ?? never();
-      const lineages = () => Math.max(...made.inode.map((id) => inodes.get(id)?.lineage ?? 0));
+      const kernelNodeIds = () => Math.max(...made.inode.map((id) => inodes.get(id)?.kernelNodeId ?? 0));
       const all = () => [
         [settings.getNumber("cursor"), settings.get("written"), inodes.newestKernelNodeId(), entries.count()],
         ...Array.from({ length: names + 1 }, (_, count) => entries.find(ROOT_INODE, `name-${count}`)),
@@ -117,12 +118,12 @@ test("what is remembered is what is there", () => {
           entries.ofInode(id),
           entries.links(id),
           entries.firstOfInode(id),
-          inodes.lineages(id),
+          inodes.kernelNodeIds(id),
         ]),
         ...[...made.entry, entryId(99)].map((id) => [entries.get(id), nodes.ofEntry(id)]),
         ...[...made.node, nodeRowId(9)].map((id) => nodes.get(id)),
         ...Array.from({ length: IDS + 1 }, (_, id) => nodes.ofNodeId(`node-${id}`)),
-        ...Array.from({ length: lineages() + 2 }, (_, id) => kernelNodeId(id)).map((id) => [
+        ...Array.from({ length: kernelNodeIds() + 2 }, (_, id) => kernelNodeId(id)).map((id) => [
           inodes.ofKernelNodeId(id),
           cacheFiles.get(id),
           snapshots.ofKernelNodeId(id),

@@ -105,7 +105,7 @@ test("files that come and go in a folder that was listed once leave nothing; wha
   check(await here.sh("rm -r held"));
   await sees("[ ! -e held ]");
   await until("they are kept for as long as the kernel may know them", () => (leftIn(there)?.nameless ?? 0) > 2);
-  // Both of the held ones, each with the lineage it had before it lost its name, their folder, and the bytes of the
+  // Both of the held ones, each with the kernel node id it had before it lost its name, their folder, and the bytes of the
   // open one.
   await comesToLeave({ nameless: 3, superseded: 2, files: 1 });
 

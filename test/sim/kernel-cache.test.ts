@@ -113,14 +113,14 @@ describe("a name that changed between lookup and open", () => {
     const node = items.find(({ name }) => name === "a");
     if (node === undefined) throw new Error("a is not there");
     const rows = rowsOf(mount.process.database);
-    const lineageOf = (name: string): KernelNodeId => kernelNodeId(rows.inode(name)?.lineage ?? 0);
+    const kernelNodeIdOf = (name: string): KernelNodeId => kernelNodeId(rows.inode(name)?.kernelNodeId ?? 0);
     const fileSystem: FileSystem = engine.fileSystem;
-    return { world, node, rows, fileSystem, lineageOf };
+    return { world, node, rows, fileSystem, kernelNodeIdOf };
   }
 
   test("removed elsewhere: the name is looked up again, and what is in no file goes when it is forgotten", async () => {
-    const { world, node, rows, fileSystem, lineageOf } = await begin();
-    const found = lineageOf("a");
+    const { world, node, rows, fileSystem, kernelNodeIdOf } = await begin();
+    const found = kernelNodeIdOf("a");
     const reader = await world.run(fileSystem.open(CALLER, found, { ...FOR_WRITING, write: false }));
     await world.run(world.outside.deleteNode(node.id));
     await world.clock.advance(HEARD_MS);
@@ -131,15 +131,15 @@ describe("a name that changed between lookup and open", () => {
     const inode = rows.inodeOfKernelNodeId(found)?.id ?? 0;
     expect(rows.hasInode(inode)).toBe(true);
     await world.run(fileSystem.release(reader.handle));
-    fileSystem.forget([{ lineage: found, count: 1 }]);
+    fileSystem.forget([{ kernelNodeId: found, count: 1 }]);
     await world.clock.advance(1_000);
     expect(rows.hasInode(inode)).toBe(false);
     world.check();
   });
 
   test("linked elsewhere: it is the file it was, under both names", async () => {
-    const { world, node, fileSystem, lineageOf } = await begin();
-    const found = lineageOf("a");
+    const { world, node, fileSystem, kernelNodeIdOf } = await begin();
+    const found = kernelNodeIdOf("a");
     const link = { group: "g", hash: node.contentHash ?? "" };
     const content = { copyOf: node.id, ...(node.head === null ? {} : { version: node.head }) };
     await world.run(
@@ -148,26 +148,26 @@ describe("a name that changed between lookup and open", () => {
     await world.clock.advance(HEARD_MS);
     await world.run(world.outside.patchNode(node.id, { attributes: { link } }));
     await world.clock.advance(HEARD_MS);
-    expect([lineageOf("a"), lineageOf("b")]).toEqual([found, found]);
+    expect([kernelNodeIdOf("a"), kernelNodeIdOf("b")]).toEqual([found, found]);
     const { handle } = await world.run(fileSystem.open(CALLER, found, FOR_WRITING));
     await world.run(fileSystem.write(CALLER, handle, 0, Buffer.from("both"), { killPrivileges: false }));
     await world.run(fileSystem.release(handle));
-    const other = await world.run(fileSystem.open(CALLER, lineageOf("b"), { ...FOR_WRITING, write: false }));
+    const other = await world.run(fileSystem.open(CALLER, kernelNodeIdOf("b"), { ...FOR_WRITING, write: false }));
     expect(Buffer.from(await world.run(fileSystem.read(CALLER, other.handle, 0, 4))).toString()).toBe("both");
     await world.run(fileSystem.release(other.handle));
     world.check();
   });
 
   test("linked elsewhere to another file: the name is looked up again", async () => {
-    const { world, node, fileSystem, lineageOf } = await begin();
-    const found = lineageOf("a");
+    const { world, node, fileSystem, kernelNodeIdOf } = await begin();
+    const found = kernelNodeIdOf("a");
     const bytes = bytesOf("another", 40);
     const link = { group: "g", hash: hashOf(bytes) };
     await world.run(world.outside.upload(world.workspace.root, "b", sourceOf(bytes), { attributes: { link } }));
     await world.clock.advance(HEARD_MS);
     await world.run(world.outside.writeContent(node.id, sourceOf(bytes), { attributes: { link } }));
     await world.clock.advance(HEARD_MS);
-    expect(lineageOf("a")).toBe(lineageOf("b"));
+    expect(kernelNodeIdOf("a")).toBe(kernelNodeIdOf("b"));
     await expect(world.run(fileSystem.open(CALLER, found, FOR_WRITING))).rejects.toMatchObject({ code: "ESTALE" });
     world.check();
   });

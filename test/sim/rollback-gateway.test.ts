@@ -23,7 +23,9 @@ const file = (path: string, text: string) => `${path} file ${createHash("sha256"
 /** The local file behind a name. */
 const liveFileOf = ({ process, name: of }: Mount, name: string) => {
   if (process === undefined) throw new Error(`${of} is down`);
-  return createLayout(process.files, STATE).cacheFile(kernelNodeId(rowsOf(process.database).inode(name)?.lineage ?? 0));
+  return createLayout(process.files, STATE).cacheFile(
+    kernelNodeId(rowsOf(process.database).inode(name)?.kernelNodeId ?? 0),
+  );
 };
 
 /** Twice the settle time, and some looks. */

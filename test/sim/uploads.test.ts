@@ -230,12 +230,12 @@ describe("saved elsewhere with the bytes it had", () => {
     const node = await world.run(world.outside.upload(world.workspace.root, "a", source));
     await world.clock.advance(HEARD_MS);
     await world.run(kernel.list(""));
-    const lineage = kernelNodeId(rowsOf(database).inode("a")?.lineage ?? 0);
-    const { handle } = await world.run(engine.fileSystem.open(CALLER, lineage, READING));
+    const id = kernelNodeId(rowsOf(database).inode("a")?.kernelNodeId ?? 0);
+    const { handle } = await world.run(engine.fileSystem.open(CALLER, id, READING));
     await world.run(world.outside.writeContent(node.id, source));
     await world.clock.advance(HEARD_MS);
     /** Of the file that is open here, what has not been fetched. */
-    const missing = () => database.prepare("SELECT missing FROM live WHERE lineage = ?").pluck().get(lineage);
+    const missing = () => database.prepare("SELECT missing FROM live WHERE lineage = ?").pluck().get(id);
     return { world, kernel, engine, handle, missing };
   }
 

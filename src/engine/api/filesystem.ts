@@ -15,7 +15,7 @@ import type { Time } from "../../lib/time.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { InodeKind } from "../../metadata/inodes.ts";
 
-/** The field `lineage` holds the kernel node id. */
+/** The field `kernelNodeId` holds the kernel node id. */
 export { type After, type EntryId, type KernelNodeId, kernelNodeId } from "../../metadata/ids.ts";
 /** An open file or folder (FUSE: `fh`). A number is never used again on the same connection. */
 export type HandleId = number & Brand<"HandleId">;
@@ -51,13 +51,13 @@ export interface Attributed {
 
 /** A name that was found or made. The kernel's lookup count of the kernel node id goes up by one. */
 export interface Found extends Attributed {
-  readonly lineage: KernelNodeId;
+  readonly kernelNodeId: KernelNodeId;
   readonly entryValidMs: number;
 }
 
 /** A negative entry: there is no such name, and the kernel may remember that for `entryValidMs` milliseconds. */
 export interface NegativeEntry {
-  readonly lineage: undefined;
+  readonly kernelNodeId: undefined;
   readonly entryValidMs: number;
 }
 
@@ -178,17 +178,17 @@ export interface FileSystem {
    */
   lookup(caller: Caller, parent: KernelNodeId, name: string): Promise<Found | NegativeEntry>;
   /** The kernel has forgotten these kernel node ids. Never fails, never waits. */
-  forget(lineages: readonly { lineage: KernelNodeId; count: number }[]): void;
+  forget(kernelNodeIds: readonly { kernelNodeId: KernelNodeId; count: number }[]): void;
   /** Answers for superseded kernel node ids and orphans, too. */
-  getattr(caller: Caller, lineage: KernelNodeId, handle?: HandleId): Promise<Attributed>;
+  getattr(caller: Caller, kernelNodeId: KernelNodeId, handle?: HandleId): Promise<Attributed>;
   /** EISDIR: the size of a folder. EINVAL: the size of a link or special file. EFBIG: the disk holds no such size. */
-  setattr(caller: Caller, lineage: KernelNodeId, change: SetAttributes): Promise<Attributed>;
+  setattr(caller: Caller, kernelNodeId: KernelNodeId, change: SetAttributes): Promise<Attributed>;
   /** EROFS: `mask` (as in access(2)) asks for writing, and the mount is read-only. The kernel checks permissions. */
-  access(caller: Caller, lineage: KernelNodeId, mask: number): Promise<void>;
+  access(caller: Caller, kernelNodeId: KernelNodeId, mask: number): Promise<void>;
   statfs(caller: Caller): Promise<SpaceInfo>;
 
   /** EINVAL: not a symlink. */
-  readlink(caller: Caller, lineage: KernelNodeId): Promise<string>;
+  readlink(caller: Caller, kernelNodeId: KernelNodeId): Promise<string>;
   /**
    * EEXIST. ENOENT: the target is empty, or the parent was removed. ENAMETOOLONG: the target has more than 4095 bytes.
    * EPERM: the gateway keeps no attributes.
@@ -205,7 +205,7 @@ export interface FileSystem {
    * EEXIST. ENOENT: the file or the parent was removed. EMLINK: the file has 65,000 names. EPERM: it is a folder, or
    * the gateway has no attributes, no hashes, or only heads.
    */
-  link(caller: Caller, lineage: KernelNodeId, parent: KernelNodeId, name: string): Promise<Found>;
+  link(caller: Caller, kernelNodeId: KernelNodeId, parent: KernelNodeId, name: string): Promise<Found>;
   /** ENOENT. EISDIR: a folder. EACCES: the token may not delete. */
   unlink(caller: Caller, parent: KernelNodeId, name: string): Promise<void>;
   /** ENOENT. ENOTDIR: no folder. ENOTEMPTY. EACCES: the token may not delete. */
@@ -227,7 +227,7 @@ export interface FileSystem {
    * Waits for the local disk only: bytes are fetched when they are read. Where the gateway shows only heads, an open
    * for writing fetches the whole file. EISDIR: a folder. ELOOP: a symlink. ENXIO: a special file.
    */
-  open(caller: Caller, lineage: KernelNodeId, flags: OpenFlags): Promise<Opened>;
+  open(caller: Caller, kernelNodeId: KernelNodeId, flags: OpenFlags): Promise<Opened>;
   /**
    * Makes a file and opens it. A file that exists is opened, or with `flags.exclusive` the call fails with EEXIST.
    * ENOENT: the parent was removed. Else as `open`.
@@ -270,7 +270,7 @@ export interface FileSystem {
   seek(caller: Caller, handle: HandleId, kind: "data" | "hole", offset: number): Promise<number | undefined>;
 
   /** ENOTDIR: no folder. */
-  opendir(caller: Caller, lineage: KernelNodeId): Promise<Opened>;
+  opendir(caller: Caller, kernelNodeId: KernelNodeId): Promise<Opened>;
   /**
    * At most `limit` entries after `cookie` (0: from the start), "." and ".." first. Empty: the end. EIO, EACCES: the
    * gateway could not list the folder.
@@ -293,14 +293,14 @@ export interface FileSystem {
    */
   setxattr(
     caller: Caller,
-    lineage: KernelNodeId,
+    kernelNodeId: KernelNodeId,
     name: string,
     value: Uint8Array,
     flags: { create: boolean; replace: boolean },
   ): Promise<void>;
   /** ENODATA: it is not set. EOPNOTSUPP, EINVAL: as of setxattr. */
-  getxattr(caller: Caller, lineage: KernelNodeId, name: string): Promise<Uint8Array>;
-  listxattr(caller: Caller, lineage: KernelNodeId): Promise<string[]>;
+  getxattr(caller: Caller, kernelNodeId: KernelNodeId, name: string): Promise<Uint8Array>;
+  listxattr(caller: Caller, kernelNodeId: KernelNodeId): Promise<string[]>;
   /** ENODATA: it is not set. EOPNOTSUPP, EINVAL: as of setxattr. */
-  removexattr(caller: Caller, lineage: KernelNodeId, name: string): Promise<void>;
+  removexattr(caller: Caller, kernelNodeId: KernelNodeId, name: string): Promise<void>;
 }

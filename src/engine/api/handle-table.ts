@@ -10,7 +10,7 @@ export interface KeptHandle {
   readonly id: HandleId;
   /** The request that opened it; undefined: that request is never resent. */
   readonly request: number | undefined;
-  readonly lineage: KernelNodeId;
+  readonly kernelNodeId: KernelNodeId;
   readonly kind: "file" | "folder";
   readonly write: boolean;
   readonly append: boolean;

@@ -35,7 +35,7 @@ export interface Invalidations {
 
 /** All names and kernel node ids that the kernel may know of, in slices by ascending number. */
 export interface KnownRows {
-  lineages(after: After<KernelNodeId>, limit: number): readonly KernelNodeId[];
+  kernelNodeIds(after: After<KernelNodeId>, limit: number): readonly KernelNodeId[];
   names(after: After<EntryId>, limit: number): readonly { id: EntryId; parent: KernelNodeId; name: string }[];
 }
 
@@ -53,12 +53,12 @@ export interface KernelCache {
    * Resolves to those of these kernel node ids for which the kernel has no inode right now; empty when the kernel did
    * not say. A request that was answered a moment ago may still create one. Absent: the kernel cannot be asked.
    */
-  unknownToKernel?(lineages: readonly KernelNodeId[]): Promise<ReadonlySet<KernelNodeId>>;
+  unknownToKernel?(kernelNodeIds: readonly KernelNodeId[]): Promise<ReadonlySet<KernelNodeId>>;
   /**
    * Asks the kernel to forget the inodes of these kernel node ids that nothing uses. Resolves when it has tried. FORGET
    * tells of those that it forgot. Absent: the kernel cannot be asked to.
    */
-  prune?(lineages: readonly KernelNodeId[]): Promise<void>;
+  prune?(kernelNodeIds: readonly KernelNodeId[]): Promise<void>;
   /** Resolves once the next access to this name will look it up again. Absent when `expiresNames` is false. */
   expireNow?(parent: KernelNodeId, name: string): Promise<void>;
 }

@@ -19,14 +19,14 @@ export interface Place {
 export type Replay = Place &
   (
     | { readonly what: "made"; readonly kind: InodeKind }
-    /** `lineage`: a kernel node id by which the kernel may know the inode that is gone. */
-    | { readonly what: "gone"; readonly kind: "file" | "folder"; readonly lineage: KernelNodeId | undefined }
+    /** `kernelNodeId`: a kernel node id by which the kernel may know the inode that is gone. */
+    | { readonly what: "gone"; readonly kind: "file" | "folder"; readonly kernelNodeId: KernelNodeId | undefined }
     | { readonly what: "moved"; readonly inode: InodeId; readonly to: Place }
     /**
-     * Replayed so that watchers hear of a write, a change of attributes, or a close after writing. `lineage`: a kernel
+     * Replayed so that watchers hear of a write, a change of attributes, or a close after writing. `kernelNodeId`: a kernel
      * node id by which the kernel may know the inode.
      */
-    | { readonly what: "written" | "attributes" | "closed"; readonly lineage: KernelNodeId }
+    | { readonly what: "written" | "attributes" | "closed"; readonly kernelNodeId: KernelNodeId }
   );
 
 /** The queue of changes to replay, and the process that replays them. */

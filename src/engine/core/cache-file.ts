@@ -48,7 +48,7 @@ export class SnapshotPacing {
 }
 
 export interface CacheFile {
-  readonly lineage: KernelNodeId;
+  readonly kernelNodeId: KernelNodeId;
   readonly inode: InodeId;
   readonly path: string;
   readonly pacing: SnapshotPacing;
@@ -164,8 +164,8 @@ export interface CacheFile {
 /** The open cache files, and calls about cache files that need not be open. */
 export interface CacheFiles {
   readonly size: number;
-  has(lineage: KernelNodeId): boolean;
-  get(lineage: KernelNodeId): CacheFile | undefined;
+  has(kernelNodeId: KernelNodeId): boolean;
+  get(kernelNodeId: KernelNodeId): CacheFile | undefined;
   values(): Iterable<CacheFile>;
 
   /**
@@ -173,7 +173,7 @@ export interface CacheFiles {
    * this resolves. Rejects with an FsError: ESTALE when the kernel node id is superseded, else as fromDisk says.
    */
   open(
-    lineage: KernelNodeId,
+    kernelNodeId: KernelNodeId,
     options: {
       write: boolean;
       /** rowOfNewFile made the row together with the inode, and there is no file yet. */
@@ -185,9 +185,9 @@ export interface CacheFiles {
   /**
    * Makes the row of a new file. Call it in the transaction that makes the inode. False: `open` has to make the row.
    */
-  rowOfNewFile(lineage: KernelNodeId): boolean;
+  rowOfNewFile(kernelNodeId: KernelNodeId): boolean;
   /** Runs `work`, which may make the file shorter. The request is answered right after it. Rejects as `work` does. */
-  whileTruncating<T>(lineage: KernelNodeId, work: () => Promise<T>): Promise<T>;
+  whileTruncating<T>(kernelNodeId: KernelNodeId, work: () => Promise<T>): Promise<T>;
   /** Fetches bytes of one version and does not keep them. Rejects with an FsError, never ENOENT. */
   fetchVersion(
     /** `hash`: SHA-256 of the whole content; null: not known. */
@@ -203,23 +203,23 @@ export interface CacheFiles {
   /** A program set the mtime: the file gets it where its own time counts. The caller changes the row. FsError. */
   setTimes(inode: Inode, mtime: Time): Promise<void>;
   /** The content equals this version too: missing ranges are fetched from it from now on. */
-  comesFrom(lineage: KernelNodeId, origin: { readonly node: string; readonly version: string }): void;
+  comesFrom(kernelNodeId: KernelNodeId, origin: { readonly node: string; readonly version: string }): void;
 
   /** For a takeover: opens the file again, as the earlier daemon had it open. */
   resume(
-    lineage: KernelNodeId,
+    kernelNodeId: KernelNodeId,
     handles: readonly { write: boolean; backing: number | undefined }[],
   ): Promise<CacheFile>;
   /** The same for a file that a passthrough writer has closed and still has mapped. */
-  resumeMapped(lineage: KernelNodeId): Promise<CacheFile>;
+  resumeMapped(kernelNodeId: KernelNodeId): Promise<CacheFile>;
   /** Runs `work` while nothing else makes, closes or removes the cache file. Rejects as `work` does. */
-  alone<T>(lineage: KernelNodeId, work: () => Promise<T>): Promise<T>;
+  alone<T>(kernelNodeId: KernelNodeId, work: () => Promise<T>): Promise<T>;
   /** True: the SHA-256 of the file is `hash`. False also for a file that is large or that the disk cannot read. */
   isStill(inode: Inode, hash: string): Promise<boolean>;
   /** True: no program has the file open for writing or mapped, or there is no such file. */
-  hasNoWriter(lineage: KernelNodeId): Promise<boolean>;
+  hasNoWriter(kernelNodeId: KernelNodeId): Promise<boolean>;
   /** Programs of an ended mount may still write to the file: it is left to them, and a copy takes its place. */
-  leaveToDetachedWriters(lineage: KernelNodeId): Promise<void>;
+  leaveToDetachedWriters(kernelNodeId: KernelNodeId): Promise<void>;
 
   /** Inodes that have a passthrough writer, or one whose mapping has not ended. */
   passthroughWritten(): InodeId[];

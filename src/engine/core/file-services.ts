@@ -27,17 +27,17 @@ export interface SnapshotFiles {
 /** Orphans and superseded kernel node ids: kept while the kernel, a handle or an upload needs them. */
 export interface Orphans {
   /** FORGET: the kernel forgot these kernel node ids. Never fails. */
-  forgotten(lineages: readonly { readonly lineage: KernelNodeId }[]): void;
+  forgotten(kernelNodeIds: readonly { readonly kernelNodeId: KernelNodeId }[]): void;
   /** An answer is about to tell the kernel of the inode. */
   lookedUp(inode: Inode): void;
   /** Removes forgotten orphans at once. For a takeover: the next daemon would not know that they were forgotten. */
   dropForgotten(): void;
   /** Removes superseded bytes, or an orphan, now or as soon as nothing needs them any more. */
-  dropIfUnused(lineage: KernelNodeId): void;
+  dropIfUnused(kernelNodeId: KernelNodeId): void;
   /** Call it in a transaction. Removes an orphan with its bytes, unless it is open. */
   removeInode(inode: Inode): void;
   /** Removes bytes and rows of a kernel node id that cannot be reached any more, unless it is open or being sent. */
-  dropKernelNodeId(lineage: KernelNodeId): void;
+  dropKernelNodeId(kernelNodeId: KernelNodeId): void;
   /**
    * The inode lost its last name, and no program here removed it. The inode gets a new kernel node id, so that the
    * kernel looks the name up again.
@@ -56,7 +56,7 @@ export interface DirtyFiles {
    * The gateway has the content, or it is not wanted any more. This may be called in the transaction that says so: the
    * log is written later, if the rows still say so then.
    */
-  clean(lineage: KernelNodeId): void;
+  clean(kernelNodeId: KernelNodeId): void;
   /** The file has another name, or none. */
   named(inode: InodeId): void;
   /** Rewrites the log from the rows. */
@@ -65,16 +65,16 @@ export interface DirtyFiles {
 
 /** Contents that could not be read for sending. */
 export interface ReadFailures {
-  get(lineage: KernelNodeId): { readonly tries: number; readonly why: string } | undefined;
+  get(kernelNodeId: KernelNodeId): { readonly tries: number; readonly why: string } | undefined;
   /**
    * `inode`: as it was at the try. Returns how many tries have failed; 0: the inode has other content by now;
    * undefined: the row was parked.
    */
   couldNotRead(row: NodeRow, inode: Inode, error: unknown): number | undefined;
   /** Notes a failure, so that the queue can say why the content is not sent. */
-  note(inode: InodeId, lineage: KernelNodeId, error: unknown): void;
+  note(inode: InodeId, kernelNodeId: KernelNodeId, error: unknown): void;
   /** The content could be read. */
-  ended(lineage: KernelNodeId): void;
+  ended(kernelNodeId: KernelNodeId): void;
   /** Forgets earlier failures: the content is removed, or a person wants it tried again. */
   forget(inode: Inode): void;
 }

@@ -31,11 +31,11 @@ export class Handles extends Map<HandleId, Handle> {
     this.#runtime = runtime;
   }
 
-  give(caller: Caller, lineage: KernelNodeId, handle: Handle): HandleId {
+  give(caller: Caller, kernelNodeId: KernelNodeId, handle: Handle): HandleId {
     const isFile = handle.kind === "file";
     const id = this.#table.add({
       request: caller.mark?.id,
-      lineage,
+      kernelNodeId,
       kind: handle.kind,
       write: isFile && handle.write,
       append: isFile && handle.append,

@@ -54,14 +54,14 @@ export class KernelCacheState {
   }
 
   /**
-   * Makes a change that the kernel asked for: the kernel changes its caches itself and is not told. `lineage`: the
+   * Makes a change that the kernel asked for: the kernel changes its caches itself and is not told. `kernelNodeId`: the
    * kernel node id of the request. If the inode has several kernel node ids, the kernel does not expect the change of
    * the others, so it is told. Returns the result of `change`, and throws its error.
    */
-  byRequest<T>(change: () => T, lineage?: KernelNodeId): T {
+  byRequest<T>(change: () => T, kernelNodeId?: KernelNodeId): T {
     const metadata = this.#metadata;
-    const inode = lineage === undefined ? undefined : metadata.inodes.ofKernelNodeId(lineage);
-    const isOne = inode === undefined || metadata.inodes.lineages(inode.id).length === 1;
+    const inode = kernelNodeId === undefined ? undefined : metadata.inodes.ofKernelNodeId(kernelNodeId);
+    const isOne = inode === undefined || metadata.inodes.kernelNodeIds(inode.id).length === 1;
     return isOne ? metadata.changed.heard(() => metadata.transaction(change)) : metadata.transaction(change);
   }
 
@@ -113,7 +113,7 @@ export class KernelCacheState {
     const unknownUntil = this.#negativeUnknownUntil;
     const isAnyAbsent = unknownUntil !== undefined && this.#runtime.elapsed() < unknownUntil;
     for (const [folder, among] of changed.names) {
-      const parent = metadata.inodes.get(folder)?.lineage;
+      const parent = metadata.inodes.get(folder)?.kernelNodeId;
       if (parent === undefined) continue;
       for (const [name, before] of among) {
         const wasAbsent = this.#absent.delete(negativeKey(folder, name)) || isAnyAbsent;
@@ -126,10 +126,10 @@ export class KernelCacheState {
     }
     const inodes = new Set<KernelNodeId>();
     for (const id of changedInodes(metadata, changed)) {
-      for (const lineage of metadata.inodes.lineages(id)) inodes.add(lineage);
+      for (const kernelNodeId of metadata.inodes.kernelNodeIds(id)) inodes.add(kernelNodeId);
       if (!changed.switched.has(id)) continue;
       for (const entry of metadata.entries.ofInode(id)) {
-        const parent = metadata.inodes.get(entry.parent)?.lineage;
+        const parent = metadata.inodes.get(entry.parent)?.kernelNodeId;
         if (parent !== undefined) names.push({ parent, name: entry.name, isGone: never, wasThere: true });
       }
     }
@@ -147,7 +147,7 @@ export class KernelCacheState {
     this.#changes += 1;
     this.#listed.clear();
     const names = [...this.#absent.values()].flatMap(({ folder, name }) => {
-      const parent = metadata.inodes.get(folder)?.lineage;
+      const parent = metadata.inodes.get(folder)?.kernelNodeId;
       return parent === undefined ? [] : { parent, name, isGone: never, wasThere: false };
     });
     this.#absent.clear();
@@ -183,7 +183,7 @@ function isNowhere({ entries }: Metadata<Request>, folder: InodeId, name: string
 
 function knownRows({ inodes, entries }: Metadata<Request>): KnownRows {
   return {
-    lineages: (after, limit) => inodes.kernelNodeIdsAfter(after, limit),
+    kernelNodeIds: (after, limit) => inodes.kernelNodeIdsAfter(after, limit),
     names: (after, limit) => entries.namesAfter(after, limit),
   };
 }

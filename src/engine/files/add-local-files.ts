@@ -59,12 +59,12 @@ function createSnapshotFiles(room: () => Parts): SharedLocalFiles["snapshotFiles
 function createOrphans(room: () => Parts): SharedLocalFiles["orphans"] {
   let probe: ReturnType<typeof createLookupProbe> | undefined;
   return {
-    forgotten: (lineages) => onForget(room(), lineages),
+    forgotten: (kernelNodeIds) => onForget(room(), kernelNodeIds),
     lookedUp: (inode) => onLookup(room(), inode),
     dropForgotten: () => dropForgottenByKernel(room()),
-    dropIfUnused: (lineage) => dropIfUnused(room(), lineage),
+    dropIfUnused: (kernelNodeId) => dropIfUnused(room(), kernelNodeId),
     removeInode: (inode) => removeInode(room(), inode),
-    dropKernelNodeId: (lineage) => dropKernelNodeId(room(), lineage),
+    dropKernelNodeId: (kernelNodeId) => dropKernelNodeId(room(), kernelNodeId),
     handOver: (inode) => handOver(room(), inode),
     startProbe() {
       probe = createLookupProbe(room());
@@ -76,8 +76,8 @@ function createOrphans(room: () => Parts): SharedLocalFiles["orphans"] {
 
 function createDirtyFiles(room: () => Parts): SharedLocalFiles["dirtyFiles"] {
   return {
-    dirty: (inode) => logDirty(room(), inode, room().cacheFiles.get(inode.lineage)),
-    clean: (lineage) => logClean(room(), lineage),
+    dirty: (inode) => logDirty(room(), inode, room().cacheFiles.get(inode.kernelNodeId)),
+    clean: (kernelNodeId) => logClean(room(), kernelNodeId),
     named: (inode) => logNames(room(), inode),
     renew: () => renewList(room()),
   };
@@ -85,10 +85,10 @@ function createDirtyFiles(room: () => Parts): SharedLocalFiles["dirtyFiles"] {
 
 function createReadFailures(room: () => Parts): SharedLocalFiles["readFailures"] {
   return {
-    get: (lineage) => room().fileState.unreadable.get(lineage),
+    get: (kernelNodeId) => room().fileState.unreadable.get(kernelNodeId),
     couldNotRead: (row, inode, error) => couldNotRead(room(), row, inode, error),
-    note: (inode, lineage, error) => void noteUnreadable(room(), inode, lineage, error),
-    ended: (lineage) => void room().fileState.unreadable.delete(lineage),
+    note: (inode, kernelNodeId, error) => void noteUnreadable(room(), inode, kernelNodeId, error),
+    ended: (kernelNodeId) => void room().fileState.unreadable.delete(kernelNodeId),
     forget: (inode) => forgetFailures(room(), inode),
   };
 }

@@ -21,29 +21,37 @@ import { stopHash } from "./running-hash.ts";
 import { mtimeOf } from "./times.ts";
 
 /** Throws ESTALE when the kernel node id is superseded or unknown: the kernel then looks the name up again. */
-export function requireCurrent(context: Rows, lineage: KernelNodeId): Inode {
-  const inode = context.metadata.inodes.ofKernelNodeId(lineage);
-  if (inode === undefined || inode.lineage !== lineage)
-    throw new FsError("ESTALE", `kernel node id ${lineage} is superseded`);
+export function requireCurrent(context: Rows, kernelNodeId: KernelNodeId): Inode {
+  const inode = context.metadata.inodes.ofKernelNodeId(kernelNodeId);
+  if (inode === undefined || inode.kernelNodeId !== kernelNodeId)
+    throw new FsError("ESTALE", `kernel node id ${kernelNodeId} is superseded`);
   return inode;
 }
 
 export async function openFile(
   context: Rows & LocalFiles & Host,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   mayBeAbsent: boolean,
 ): Promise<OpenCacheFile> {
-  const inode = requireCurrent(context, lineage);
-  return createCacheFile(context, inode, context.paths.cacheFile(lineage), await findFile(context, inode, mayBeAbsent));
+  const inode = requireCurrent(context, kernelNodeId);
+  return createCacheFile(
+    context,
+    inode,
+    context.paths.cacheFile(kernelNodeId),
+    await findFile(context, inode, mayBeAbsent),
+  );
 }
 
 /**
  * Makes and opens the file of a new inode, whose row rowOfNewFile made. It has no version and no bytes, and no other
  * handle has it open. So it gets its mtime here and is ready for a writer. Rejects with ESTALE or the disk's error.
  */
-export async function openNewFile(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<OpenCacheFile> {
-  const inode = requireCurrent(context, lineage);
-  const path = context.paths.cacheFile(lineage);
+export async function openNewFile(
+  context: Rows & LocalFiles & Host,
+  kernelNodeId: KernelNodeId,
+): Promise<OpenCacheFile> {
+  const inode = requireCurrent(context, kernelNodeId);
+  const path = context.paths.cacheFile(kernelNodeId);
   const mtime = mtimeOf(context, inode);
   const file = await makeFile(context, path, 0);
   await closeIfFailed(file, () => file.setTimes(mtime));
@@ -69,11 +77,11 @@ export async function openNewFile(context: Rows & LocalFiles & Host, lineage: Ke
  */
 export function rowOfNewFile(
   { metadata, runtime, fileState }: Rows & LocalFiles & Host,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
 ): boolean {
   if (fileState.isUnswept) return false;
   metadata.cacheFiles.create({
-    lineage,
+    kernelNodeId,
     ...NO_ORIGIN,
     size: 0,
     bytes: 0,
@@ -92,21 +100,21 @@ const NO_ORIGIN = { originNode: null, originVersion: null };
  */
 export async function reopenFile(
   context: Rows & LocalFiles & Host,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   isWritten: boolean,
 ): Promise<OpenCacheFile> {
-  const inode = context.metadata.inodes.ofKernelNodeId(lineage);
-  const row = context.metadata.cacheFiles.get(lineage);
-  if (inode === undefined) throw new FsError("ESTALE", `kernel node id ${lineage} is not known`);
+  const inode = context.metadata.inodes.ofKernelNodeId(kernelNodeId);
+  const row = context.metadata.cacheFiles.get(kernelNodeId);
+  if (inode === undefined) throw new FsError("ESTALE", `kernel node id ${kernelNodeId} is not known`);
   let then: Inode = isWritten && inode.content === "clean" ? { ...inode, content: "open" } : inode;
-  if (inode.lineage !== lineage) {
+  if (inode.kernelNodeId !== kernelNodeId) {
     if (row === undefined)
-      throw new FsError("ESTALE", `kernel node id ${lineage} is superseded, and its bytes are gone`);
+      throw new FsError("ESTALE", `kernel node id ${kernelNodeId} is superseded, and its bytes are gone`);
     const { originNode, originVersion, size } = row;
-    then = { ...inode, lineage, content: "clean", hash: null, synced: "never", originNode, originVersion, size };
+    then = { ...inode, kernelNodeId, content: "clean", hash: null, synced: "never", originNode, originVersion, size };
   }
   const found = await findFile(context, then, context.disk.trouble !== undefined);
-  return createCacheFile(context, then, context.paths.cacheFile(lineage), found);
+  return createCacheFile(context, then, context.paths.cacheFile(kernelNodeId), found);
 }
 
 /**
@@ -116,9 +124,9 @@ export async function reopenFile(
  */
 export async function regain(context: Rows & LocalFiles & Remote & Host, cacheFile: OpenCacheFile): Promise<void> {
   const open = () =>
-    alone(context, cacheFile.lineage, async () => {
+    alone(context, cacheFile.kernelNodeId, async () => {
       if (cacheFile.disk.isKept) return;
-      const inode = requireCurrent(context, cacheFile.lineage);
+      const inode = requireCurrent(context, cacheFile.kernelNodeId);
       const found = await findFile(context, inode, false);
       // No await from here on, because readers look at the file and its missing ranges together.
       cacheFile.disk.former.push(cacheFile.disk.file);
@@ -128,16 +136,16 @@ export async function regain(context: Rows & LocalFiles & Remote & Host, cacheFi
       cacheFile.disk.isNew = found.isNew;
       stopHash(cacheFile.ranges);
       Object.assign(cacheFile.ranges, rangesOf(inode, found, cacheFile.ranges));
-      context.log.info({ lineage: cacheFile.lineage }, "an open file has its place on the disk again");
+      context.log.info({ lineage: cacheFile.kernelNodeId }, "an open file has its place on the disk again");
     });
   await despiteFullDisk(context, 0, open);
 }
 
 async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAbsent: boolean): Promise<FoundFile> {
   const { metadata, paths, runtime } = context;
-  const { lineage } = inode;
-  const path = paths.cacheFile(lineage);
-  const row = metadata.cacheFiles.get(lineage);
+  const { kernelNodeId } = inode;
+  const path = paths.cacheFile(kernelNodeId);
+  const row = metadata.cacheFiles.get(kernelNodeId);
   const canBeAbsent = mayBeAbsent && inode.content === "clean";
   let found: FoundFile | undefined;
   try {
@@ -148,7 +156,7 @@ async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAb
   }
   if (found !== undefined) return found;
   if (inode.content !== "clean" && inode.size > 0) {
-    throw new FsError("EIO", `the only copy of inode ${inode.id}, cache file ${lineage}, is not there`);
+    throw new FsError("EIO", `the only copy of inode ${inode.id}, cache file ${kernelNodeId}, is not there`);
   }
   const origin = originOf(inode.originNode, inode.originVersion);
   if (origin === undefined && inode.size > 0) throw new FsError("EIO", `inode ${inode.id} has bytes of no version`);
@@ -159,11 +167,11 @@ async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAb
     const file = missingFile(inode.size);
     return { ...asFound, file, isNew: false, isKept: false };
   }
-  if (row === undefined && context.fileState.isUnswept) await quarantineFile(context, path, `live-${lineage}`);
+  if (row === undefined && context.fileState.isUnswept) await quarantineFile(context, path, `live-${kernelNodeId}`);
   metadata.transaction(() => {
-    if (metadata.cacheFiles.get(lineage) !== undefined) metadata.cacheFiles.remove(lineage);
+    if (metadata.cacheFiles.get(kernelNodeId) !== undefined) metadata.cacheFiles.remove(kernelNodeId);
     metadata.cacheFiles.create({
-      lineage,
+      kernelNodeId,
       originNode: origin?.node ?? null,
       originVersion: origin?.version ?? null,
       originHash: origin === undefined || inode.content === "dirty" ? null : inode.hash,
@@ -173,7 +181,7 @@ async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAb
       usedAt: runtime.now(),
     });
   });
-  context.fileState.evicting.delete(lineage);
+  context.fileState.evicting.delete(kernelNodeId);
   runtime.step("cache file: row made");
   const file = await makeFile(context, path, inode.size);
   return { ...asFound, file, isNew: true, isKept: true };
@@ -249,14 +257,14 @@ async function openExisting(
     const { size } = await file.stat();
     if (inode.content === "clean" && (size !== inode.size || recorded === undefined)) return undefined;
     if (recorded === undefined) {
-      throw new FsError("EIO", `what is missing of cache file ${inode.lineage} cannot be read`);
+      throw new FsError("EIO", `what is missing of cache file ${inode.kernelNodeId} cannot be read`);
     }
     // A crash may have come after the file was truncated and before the row was changed.
     const missing = clipRanges(recorded, size);
     if (inode.content === "clean" && row.doubted === 1) {
       const isWhole = missing.length === 0 && inode.hash !== null;
       if (!isWhole || (await context.runtime.files.hash(path)).hash !== inode.hash) return undefined;
-      context.metadata.cacheFiles.update(inode.lineage, { doubted: 0 });
+      context.metadata.cacheFiles.update(inode.kernelNodeId, { doubted: 0 });
     }
     const origin = originOf(row.originNode, row.originVersion);
     const { originHash, originSize } = row;
@@ -291,7 +299,7 @@ function createCacheFile(
   found: FoundFile,
 ): OpenCacheFile {
   return cacheFiles.make({
-    lineage: inode.lineage,
+    kernelNodeId: inode.kernelNodeId,
     inode: inode.id,
     path,
     ranges: rangesOf(inode, found, {

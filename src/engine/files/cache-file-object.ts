@@ -36,7 +36,7 @@ import { allocateBytes, truncateBytes, writeBytes } from "./write-bytes.ts";
 import { detectWrites, isExact } from "./write-detection.ts";
 
 export class CacheFileObject implements OpenCacheFile {
-  readonly lineage: KernelNodeId;
+  readonly kernelNodeId: KernelNodeId;
   readonly inode: InodeId;
   readonly path: string;
   readonly ranges: OriginRanges;
@@ -60,7 +60,7 @@ export class CacheFileObject implements OpenCacheFile {
 
   constructor(room: Rows & LocalFiles & Kernel & Remote & Uploads & Host, first: FirstState) {
     this.#room = room;
-    this.lineage = first.lineage;
+    this.kernelNodeId = first.kernelNodeId;
     this.inode = first.inode;
     this.path = first.path;
     this.ranges = first.ranges;
@@ -126,10 +126,10 @@ export class CacheFileObject implements OpenCacheFile {
     return allocateBytes(this.#room, this, mode, offset, length);
   }
   threadWentOn(caller: Pick<Caller, "pid">) {
-    threadWentOn(this.#room, caller, this.lineage);
+    threadWentOn(this.#room, caller, this.kernelNodeId);
   }
   untilTruncateKnown(signal: AbortSignal) {
-    return untilTruncateKnown(this.#room, this.lineage, signal);
+    return untilTruncateKnown(this.#room, this.kernelNodeId, signal);
   }
 
   async detectWrites() {

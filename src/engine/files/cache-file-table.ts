@@ -28,11 +28,11 @@ export class CacheFileTable implements OpenCacheFiles {
   get size() {
     return this.#open.size;
   }
-  has(lineage: KernelNodeId) {
-    return this.#open.has(lineage);
+  has(kernelNodeId: KernelNodeId) {
+    return this.#open.has(kernelNodeId);
   }
-  get(lineage: KernelNodeId) {
-    return this.#open.get(lineage);
+  get(kernelNodeId: KernelNodeId) {
+    return this.#open.get(kernelNodeId);
   }
   values() {
     return this.#open.values();
@@ -40,28 +40,28 @@ export class CacheFileTable implements OpenCacheFiles {
   make(first: FirstState) {
     return new CacheFileObject(this.#room(), first);
   }
-  set(lineage: KernelNodeId, cacheFile: OpenCacheFile) {
-    this.#open.set(lineage, cacheFile);
+  set(kernelNodeId: KernelNodeId, cacheFile: OpenCacheFile) {
+    this.#open.set(kernelNodeId, cacheFile);
   }
-  delete(lineage: KernelNodeId) {
-    this.#open.delete(lineage);
+  delete(kernelNodeId: KernelNodeId) {
+    this.#open.delete(kernelNodeId);
   }
 
-  open(lineage: KernelNodeId, options: Parameters<OpenCacheFiles["open"]>[1]) {
-    return openCacheFile(this.#room(), lineage, options);
+  open(kernelNodeId: KernelNodeId, options: Parameters<OpenCacheFiles["open"]>[1]) {
+    return openCacheFile(this.#room(), kernelNodeId, options);
   }
-  rowOfNewFile(lineage: KernelNodeId) {
-    return rowOfNewFile(this.#room(), lineage);
+  rowOfNewFile(kernelNodeId: KernelNodeId) {
+    return rowOfNewFile(this.#room(), kernelNodeId);
   }
-  whileTruncating<T>(lineage: KernelNodeId, work: () => Promise<T>) {
-    return whileTruncating(this.#room(), lineage, work);
+  whileTruncating<T>(kernelNodeId: KernelNodeId, work: () => Promise<T>) {
+    return whileTruncating(this.#room(), kernelNodeId, work);
   }
   fetchVersion(of: VersionContent, part: { readonly start: number; readonly end: number }, signal: AbortSignal) {
     return fetchVersionRange(this.#room(), of, part, signal);
   }
 
   writersOf(inode: Inode) {
-    return this.#open.get(inode.lineage)?.use.writers ?? 0;
+    return this.#open.get(inode.kernelNodeId)?.use.writers ?? 0;
   }
   stat(inode: Inode) {
     return cacheFileStat(this.#room(), inode);
@@ -69,24 +69,24 @@ export class CacheFileTable implements OpenCacheFiles {
   setTimes(inode: Inode, mtime: Time) {
     return setCacheFileTimes(this.#room(), inode, mtime);
   }
-  comesFrom(lineage: KernelNodeId, origin: Origin) {
-    comesFrom(this.#room(), lineage, origin);
+  comesFrom(kernelNodeId: KernelNodeId, origin: Origin) {
+    comesFrom(this.#room(), kernelNodeId, origin);
   }
 
-  resume(lineage: KernelNodeId, handles: readonly { write: boolean; backing: number | undefined }[]) {
-    return resumeFile(this.#room(), lineage, handles);
+  resume(kernelNodeId: KernelNodeId, handles: readonly { write: boolean; backing: number | undefined }[]) {
+    return resumeFile(this.#room(), kernelNodeId, handles);
   }
-  resumeMapped(lineage: KernelNodeId) {
-    return resumeMapped(this.#room(), lineage);
+  resumeMapped(kernelNodeId: KernelNodeId) {
+    return resumeMapped(this.#room(), kernelNodeId);
   }
   isStill(inode: Inode, hash: string) {
     return isStill(this.#room(), inode, hash);
   }
-  hasNoWriter(lineage: KernelNodeId) {
-    return hasNoWriter(this.#room(), lineage);
+  hasNoWriter(kernelNodeId: KernelNodeId) {
+    return hasNoWriter(this.#room(), kernelNodeId);
   }
-  leaveToDetachedWriters(lineage: KernelNodeId) {
-    return leaveToDetachedWriters(this.#room(), lineage);
+  leaveToDetachedWriters(kernelNodeId: KernelNodeId) {
+    return leaveToDetachedWriters(this.#room(), kernelNodeId);
   }
 
   passthroughWritten() {
@@ -95,8 +95,8 @@ export class CacheFileTable implements OpenCacheFiles {
   revokeWriteLeases() {
     for (const cacheFile of this.#open.values()) cacheFile.revokeWriteLeases();
   }
-  alone<T>(lineage: KernelNodeId, work: () => Promise<T>) {
-    return alone(this.#room(), lineage, work);
+  alone<T>(kernelNodeId: KernelNodeId, work: () => Promise<T>) {
+    return alone(this.#room(), kernelNodeId, work);
   }
   keepOpenForUpload() {
     keepOpenForUpload(this.#room());

@@ -172,6 +172,7 @@ export interface OpenCacheFile extends CacheFile {
 }
 
 /** The state in which a file is found when it is opened. */
-export interface FirstState extends Pick<OpenCacheFile, "lineage" | "inode" | "path" | "ranges" | "use" | "changes"> {
+export interface FirstState
+  extends Pick<OpenCacheFile, "kernelNodeId" | "inode" | "path" | "ranges" | "use" | "changes"> {
   readonly disk: Omit<FileOnDisk, "sync">;
 }

@@ -49,15 +49,15 @@ export function cancelUpload(context: Rows & LocalFiles & Remote & Uploads & Hos
 /** Resolves when no upload reads the cache file any more. But a new snapshot may have been taken meanwhile. */
 export async function cancelForWriter(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
 ): Promise<void> {
   const { metadata, cancellations } = context;
-  for (const snapshot of metadata.snapshots.ofKernelNodeId(lineage)) {
+  for (const snapshot of metadata.snapshots.ofKernelNodeId(kernelNodeId)) {
     const count = cancellations.get(snapshot.inode) ?? 0;
     const isSent = metadata.attempts.ofSnapshot(snapshot.id).length > 0;
     // A cancelled upload can only be recognised by its key, which a plain gateway does not tell.
     const isPatient = count < INTERRUPTIONS_MAX && context.client.features.isFull;
-    if (isSent && !isPatient && (await detach(context, lineage, snapshot))) continue;
+    if (isSent && !isPatient && (await detach(context, kernelNodeId, snapshot))) continue;
     if (isSent) cancellations.set(snapshot.inode, count + 1);
     giveUp(context, snapshot);
   }
@@ -107,7 +107,7 @@ function giveUp(context: Rows & LocalFiles & Uploads & Host, snapshot: Snapshot)
 /** Gives the snapshot a file of its own; false: the disk does not allow it. */
 async function detach(
   context: Rows & LocalFiles & Uploads & Host,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   snapshot: Snapshot,
 ): Promise<boolean> {
   const { metadata, runtime, paths, log, sending } = context;
@@ -116,7 +116,7 @@ async function detach(
     await paths.prepareFolderOf(path);
     // A crash or an earlier try may have left a file there.
     await runtime.files.remove(path);
-    await runtime.files.clone(paths.cacheFile(lineage), path);
+    await runtime.files.clone(paths.cacheFile(kernelNodeId), path);
     await syncCopy(context, path);
   } catch (error) {
     log.warn({ err: error, generation: snapshot.id }, "a snapshot could not be copied, its upload is given up");

@@ -11,15 +11,15 @@ import type { LocalFiles } from "./room.ts";
  * Called at the start for each file that had a writer when the last mount ended. The copy has the same bytes and mtime.
  * Never rejects for a file that cannot be copied: that is logged, and the file stays in its place.
  */
-export async function leaveToDetachedWriters(context: LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
+export async function leaveToDetachedWriters(context: LocalFiles & Host, kernelNodeId: KernelNodeId): Promise<void> {
   const { runtime, paths, log } = context;
   const { files } = runtime;
-  const path = paths.cacheFile(lineage);
+  const path = paths.cacheFile(kernelNodeId);
   const copy = `${path}.copy`;
   try {
     const { mtime } = await files.stat(path);
     await files.remove(copy);
-    if (await hasNoWriter(context, lineage)) return;
+    if (await hasNoWriter(context, kernelNodeId)) return;
     await files.clone(path, copy);
     const file = await files.open(copy, "r+");
     try {
@@ -33,7 +33,7 @@ export async function leaveToDetachedWriters(context: LocalFiles & Host, lineage
   } catch (error) {
     if (hasCode(error, "ENOENT")) return;
     log.warn(
-      { err: error, lineage },
+      { err: error, lineage: kernelNodeId },
       "a file that programs of the mount before may still write to could not be copied",
     );
     await files.remove(copy).catch(() => {});
@@ -41,9 +41,9 @@ export async function leaveToDetachedWriters(context: LocalFiles & Host, lineage
 }
 
 /** True: no program has the file open for writing or mapped, or there is no such file. */
-export async function hasNoWriter({ runtime, paths }: LocalFiles & Host, lineage: KernelNodeId): Promise<boolean> {
+export async function hasNoWriter({ runtime, paths }: LocalFiles & Host, kernelNodeId: KernelNodeId): Promise<boolean> {
   try {
-    const file = await runtime.files.open(paths.cacheFile(lineage), "r+");
+    const file = await runtime.files.open(paths.cacheFile(kernelNodeId), "r+");
     try {
       return (await file.isOnlyWriter?.()) ?? true;
     } finally {

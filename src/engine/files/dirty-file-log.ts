@@ -26,7 +26,7 @@ export function logDirty({ metadata, dirtyLog }: Needs, inode: Inode, cacheFile?
 export function logNames(context: Rows & LocalFiles & Host, id: InodeId): void {
   const inode = context.metadata.inodes.get(id);
   if (inode?.kind !== "file" || inode.content !== "dirty") return;
-  logDirty(context, inode, context.cacheFiles.get(inode.lineage));
+  logDirty(context, inode, context.cacheFiles.get(inode.kernelNodeId));
   flushSoon(context);
 }
 
@@ -34,12 +34,12 @@ export function logNames(context: Rows & LocalFiles & Host, id: InodeId): void {
  * The gateway has the content, or it is not wanted any more. The log is written after the caller's transaction, if the
  * rows still say so then.
  */
-export function logClean(context: Rows & LocalFiles & Host, lineage: KernelNodeId): void {
+export function logClean(context: Rows & LocalFiles & Host, kernelNodeId: KernelNodeId): void {
   context.background("writing the dirty-file log", async () => {
     await undefined;
-    const inode = context.metadata.inodes.ofKernelNodeId(lineage);
-    if (inode !== undefined && inode.lineage === lineage && inode.content !== "clean") return;
-    context.dirtyLog.add({ lineage, done: true });
+    const inode = context.metadata.inodes.ofKernelNodeId(kernelNodeId);
+    if (inode !== undefined && inode.kernelNodeId === kernelNodeId && inode.content !== "clean") return;
+    context.dirtyLog.add({ kernelNodeId, done: true });
     await context.dirtyLog.flush();
     if (context.dirtyLog.isLong()) await renewList(context);
   });
@@ -75,11 +75,11 @@ export async function renewList(context: Needs & Pick<LocalFiles & Host, "fileSt
 }
 
 function writtenOf(metadata: Rows["metadata"], inode: Inode, cacheFile?: OpenCacheFile): Written {
-  const { lineage, changes, originNode, originVersion } = inode;
+  const { kernelNodeId, changes, originNode, originVersion } = inode;
   const entry = metadata.entries.firstOfInode(inode.id);
   const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
   const base = row?.base;
-  const known = metadata.cacheFiles.get(lineage);
+  const known = metadata.cacheFiles.get(kernelNodeId);
   const isAllHere = (cacheFile?.ranges.missing.length ?? 0) === 0 && (known === undefined || isWhole(known));
   const isOf =
     cacheFile?.ranges.origin ??
@@ -89,7 +89,7 @@ function writtenOf(metadata: Rows["metadata"], inode: Inode, cacheFile?: OpenCac
   const wasIn = way.at(-1)?.folder;
   const without = { path: way.map(({ name }) => name), ...(wasIn === undefined ? {} : { folder: wasIn }) };
   return {
-    lineage,
+    kernelNodeId,
     changes,
     ...(mode === undefined ? {} : { mode }),
     ...(entry === undefined ? without : { path: namesDownTo(metadata, entry), folder: entry.parent }),

@@ -51,11 +51,13 @@ export async function evict(context: Rows & LocalFiles & Remote & Host, atLeast 
   let freed = 0;
   while (freed < wanted && !fileState.stopped.signal.aborted) {
     const rows = metadata.cacheFiles.evictable(runtime.now(), BATCH + cacheFiles.size + passed.size);
-    const candidates = rows.filter((row) => !cacheFiles.has(row.lineage) && !passed.has(row.lineage)).slice(0, BATCH);
+    const candidates = rows
+      .filter((row) => !cacheFiles.has(row.kernelNodeId) && !passed.has(row.kernelNodeId))
+      .slice(0, BATCH);
     if (candidates.length === 0) break;
     for (const row of candidates) {
       if (freed >= wanted) break;
-      passed.add(row.lineage);
+      passed.add(row.kernelNodeId);
       if (await dropCacheFile(context, row)) freed += row.bytes;
     }
   }
@@ -68,36 +70,36 @@ export async function evict(context: Rows & LocalFiles & Remote & Host, atLeast 
  */
 export async function dropCacheFile(
   context: Rows & LocalFiles & Remote & Host,
-  { lineage }: Pick<CacheFileRow, "lineage">,
+  { kernelNodeId }: Pick<CacheFileRow, "kernelNodeId">,
 ): Promise<boolean> {
   const { metadata, runtime, paths, cacheFiles, fileState } = context;
   // After a rollback it is not known yet which versions the gateway still has.
   const isNeeded = () =>
     context.history.isRolledBack() ||
-    cacheFiles.has(lineage) ||
-    !metadata.cacheFiles.isEvictable(lineage) ||
-    isLent(context, lineage);
+    cacheFiles.has(kernelNodeId) ||
+    !metadata.cacheFiles.isEvictable(kernelNodeId) ||
+    isLent(context, kernelNodeId);
   let isGone = false;
   // If the state dir is gone, its path may lead to another mount's files.
   if (context.disk.trouble === "gone") return false;
-  await alone(context, lineage, async () => {
+  await alone(context, kernelNodeId, async () => {
     if (isNeeded()) return;
     // The rows say that the gateway has the bytes. Power loss must not undo that once the bytes are gone here.
     await context.syncRows();
     if (isNeeded()) return;
-    sayMissing(context, lineage);
+    sayMissing(context, kernelNodeId);
     // The row goes after the file: on a full disk it can be changed only then.
-    fileState.evicting.add(lineage);
+    fileState.evicting.add(kernelNodeId);
     try {
-      await runtime.files.remove(paths.cacheFile(lineage));
+      await runtime.files.remove(paths.cacheFile(kernelNodeId));
     } catch (error) {
-      fileState.evicting.delete(lineage);
+      fileState.evicting.delete(kernelNodeId);
       throw error;
     }
     runtime.step("evict: file gone");
     // If the row cannot be removed, `evicting` keeps the id, and the row does not count until the file is made anew.
-    if (metadata.cacheFiles.get(lineage) !== undefined) metadata.cacheFiles.remove(lineage);
-    fileState.evicting.delete(lineage);
+    if (metadata.cacheFiles.get(kernelNodeId) !== undefined) metadata.cacheFiles.remove(kernelNodeId);
+    fileState.evicting.delete(kernelNodeId);
     runtime.step("evict: row gone");
     isGone = true;
   });
@@ -108,13 +110,13 @@ export async function dropCacheFile(
  * Where the gateway shows only heads, a row that says "all is here" is believed without a look at the file
  * (mayLeaveNode in tree/names.ts), also after a crash. So before the file goes, the row must say that all is missing.
  */
-function sayMissing({ metadata, client, log }: Needs, lineage: KernelNodeId): void {
-  const row = client.features.isFull ? undefined : metadata.cacheFiles.get(lineage);
+function sayMissing({ metadata, client, log }: Needs, kernelNodeId: KernelNodeId): void {
+  const row = client.features.isFull ? undefined : metadata.cacheFiles.get(kernelNodeId);
   if (row === undefined) return;
   try {
-    metadata.cacheFiles.update(lineage, { missing: rangeOf(0, row.size) });
+    metadata.cacheFiles.update(kernelNodeId, { missing: rangeOf(0, row.size) });
   } catch (error) {
-    log.debug({ err: error, lineage }, "a full disk takes no change of a row before the file has gone");
+    log.debug({ err: error, lineage: kernelNodeId }, "a full disk takes no change of a row before the file has gone");
   }
 }
 
@@ -122,9 +124,9 @@ function sayMissing({ metadata, client, log }: Needs, lineage: KernelNodeId): vo
  * True: the content is on its way from one node to another. Where the gateway shows only heads, the content could not
  * be read any more once the first node gets other content or is deleted.
  */
-function isLent({ metadata, client }: Needs, lineage: KernelNodeId): boolean {
-  const inode = client.features.isFull ? undefined : metadata.inodes.ofKernelNodeId(lineage);
-  if (inode === undefined || inode.lineage !== lineage) return false;
+function isLent({ metadata, client }: Needs, kernelNodeId: KernelNodeId): boolean {
+  const inode = client.features.isFull ? undefined : metadata.inodes.ofKernelNodeId(kernelNodeId);
+  if (inode === undefined || inode.kernelNodeId !== kernelNodeId) return false;
   return metadata.entries.ofInode(inode.id).some((entry) => {
     const base = metadata.nodes.ofEntry(entry.id)?.base;
     const isSame = inode.hash !== null && base?.hash === inode.hash;

@@ -33,7 +33,7 @@ export function grantRead(
   if (descriptor === undefined || !handles.has(handle) || !isAllHere(cacheFile)) return;
   // The check may find the bytes wrong. Then they are missing again, and must not be read.
   if (cacheFile.ranges.isOriginal && !cacheFile.ranges.isChecked) return;
-  if (fileState.pendingTruncates.has(cacheFile.lineage)) return;
+  if (fileState.pendingTruncates.has(cacheFile.kernelNodeId)) return;
   fastPath.grantRead(handle, descriptor);
 }
 

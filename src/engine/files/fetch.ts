@@ -318,7 +318,7 @@ export async function requestContent(
   const {
     ranges: { origin },
   } = cacheFile;
-  if (origin === undefined) throw new FsError("EIO", `cache file ${cacheFile.lineage} misses bytes of no version`);
+  if (origin === undefined) throw new FsError("EIO", `cache file ${cacheFile.kernelNodeId} misses bytes of no version`);
   const { signal } = download.controller;
   const { version } = origin;
   const range = end === undefined ? {} : { range: { start, end } };
@@ -564,7 +564,7 @@ async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: OpenCach
     got: hash,
   };
   context.log.error(fields, "downloaded bytes are not the version's, they are fetched again");
-  context.fileState.distrusted.add(cacheFile.lineage);
+  context.fileState.distrusted.add(cacheFile.kernelNodeId);
   cacheFile.ranges.check = undefined;
   lost(context, cacheFile, rangeOf(0, size));
   return false;

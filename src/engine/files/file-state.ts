@@ -103,17 +103,17 @@ export function createFileState(ignoresRanges: boolean, metadata: Pick<Metadata<
  */
 export async function alone<T>(
   context: { readonly fileState: FileState },
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   work: () => Promise<T>,
 ): Promise<T> {
   const { changing } = context.fileState;
-  for (let other = changing.get(lineage); other !== undefined; other = changing.get(lineage)) await other;
+  for (let other = changing.get(kernelNodeId); other !== undefined; other = changing.get(kernelNodeId)) await other;
   const run = work();
   const entry = run.then(
-    () => void changing.delete(lineage),
-    () => void changing.delete(lineage),
+    () => void changing.delete(kernelNodeId),
+    () => void changing.delete(kernelNodeId),
   );
-  changing.set(lineage, entry);
+  changing.set(kernelNodeId, entry);
   await entry;
   return run;
 }

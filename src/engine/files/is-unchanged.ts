@@ -16,14 +16,14 @@ export async function isStill(
   inode: Inode,
   hash: string,
 ): Promise<boolean> {
-  const path = paths.cacheFile(inode.lineage);
+  const path = paths.cacheFile(inode.kernelNodeId);
   const { size } = await runtime.files.stat(path);
   if (size !== inode.size || size > HASHED_AT_START) return false;
   try {
     return (await runtime.files.hash(path)).hash === hash;
   } catch (error) {
     if (!hasCode(error, "EIO")) throw error;
-    log.error({ err: error, inode: inode.id, lineage: inode.lineage }, "a file that was open cannot be read");
+    log.error({ err: error, inode: inode.id, lineage: inode.kernelNodeId }, "a file that was open cannot be read");
     return false;
   }
 }

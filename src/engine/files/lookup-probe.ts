@@ -39,7 +39,7 @@ const NONE: Marks = { nameless: 0, superseded: 0 };
 /** An inode that is forgotten if the kernel has none of the kernel node ids `asked`. */
 interface Candidate {
   readonly asked: readonly KernelNodeId[];
-  readonly lineage: KernelNodeId;
+  readonly kernelNodeId: KernelNodeId;
   /** True: the row is still the same, and the inode may still be forgotten. */
   isStill(): boolean;
 }
@@ -106,7 +106,7 @@ export function createLookupProbe(context: Rows & LocalFiles & Kernel & Remote &
     const candidates = metadata.transaction(() => [...orphans.flatMap(ofOrphan), ...superseded.flatMap(ofSuperseded)]);
     if (candidates.length > 0) {
       const lacking = (await kernel.cache.unknownToKernel?.(candidates.flatMap(({ asked }) => asked))) ?? new Set();
-      await drop(candidates.filter(({ asked }) => asked.every((lineage) => lacking.has(lineage))));
+      await drop(candidates.filter(({ asked }) => asked.every((kernelNodeId) => lacking.has(kernelNodeId))));
     }
     return orphans.length < ROWS && superseded.length < ROWS;
   }
@@ -117,7 +117,7 @@ export function createLookupProbe(context: Rows & LocalFiles & Kernel & Remote &
       if (some.length > 0)
         dropTogether(
           context,
-          some.map(({ lineage }) => lineage),
+          some.map(({ kernelNodeId }) => kernelNodeId),
         );
       await new Promise<void>((resolve) => runtime.soon(resolve));
     }
@@ -132,21 +132,21 @@ export function createLookupProbe(context: Rows & LocalFiles & Kernel & Remote &
     const inode = inodes.get(number);
     // A removed folder goes after the names in it, which go by themselves.
     if (inode === undefined || entries.links(number) > 0 || !entries.isEmpty(number)) return [];
-    const asked = inodes.lineages(number);
+    const asked = inodes.kernelNodeIds(number);
     // The file is being made, and the kernel will be told of it.
-    if (asked.some((lineage) => fileState.notLookedUp.has(lineage))) return [];
+    if (asked.some((kernelNodeId) => fileState.notLookedUp.has(kernelNodeId))) return [];
     // An inode with a new name has no such row. If it lost that name too, it has another row.
     const isStill = () => inodes.nameless(id - 1, id, 1).length > 0;
-    return [{ asked, lineage: inode.lineage, isStill }];
+    return [{ asked, kernelNodeId: inode.kernelNodeId, isStill }];
   }
 
-  function ofSuperseded({ lineage }: { lineage: KernelNodeId }): Candidate[] {
+  function ofSuperseded({ kernelNodeId }: { kernelNodeId: KernelNodeId }): Candidate[] {
     // An inode without a name goes as an orphan.
     const isStill = () => {
-      const inode = inodes.ofKernelNodeId(lineage);
-      return inode !== undefined && inode.lineage !== lineage && entries.links(inode.id) > 0;
+      const inode = inodes.ofKernelNodeId(kernelNodeId);
+      return inode !== undefined && inode.kernelNodeId !== kernelNodeId && entries.links(inode.id) > 0;
     };
-    return isStill() ? [{ asked: [lineage], lineage, isStill }] : [];
+    return isStill() ? [{ asked: [kernelNodeId], kernelNodeId, isStill }] : [];
   }
 
   return {

@@ -37,7 +37,7 @@ export async function makeDurable(
 /** Records the sync in the row. `isAll`: the synced content is the present one. */
 function nowSafe(context: Rows, cacheFile: OpenCacheFile, isAll: boolean): void {
   const inode = context.metadata.inodes.get(cacheFile.inode);
-  if (inode?.lineage !== cacheFile.lineage || inode.content === "clean") return;
+  if (inode?.kernelNodeId !== cacheFile.kernelNodeId || inode.content === "clean") return;
   const isKnown = inode.content !== "dirty" || inode.synced === "quarantined";
   const before = inode.synced === "never" ? "formerly" : inode.synced;
   const synced = isKnown ? inode.synced : isAll ? "durable" : before;

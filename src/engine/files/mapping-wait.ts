@@ -44,7 +44,7 @@ async function isAlone({ log }: Host, cacheFile: OpenCacheFile): Promise<boolean
   try {
     return (await cacheFile.disk.file.isOnlyWriter?.()) ?? true;
   } catch (error) {
-    log.error({ err: error, lineage: cacheFile.lineage }, "whether a file is still mapped cannot be found out");
+    log.error({ err: error, lineage: cacheFile.kernelNodeId }, "whether a file is still mapped cannot be found out");
     return true;
   }
 }

@@ -81,12 +81,12 @@ export function persistTruncation(context: Rows, cacheFile: OpenCacheFile): void
  */
 export function comesFrom(
   { metadata, cacheFiles }: Pick<Rows & LocalFiles, "metadata" | "cacheFiles">,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   origin: Origin,
 ): void {
   const row = { originNode: origin.node, originVersion: origin.version };
-  if (metadata.cacheFiles.get(lineage) !== undefined) metadata.cacheFiles.update(lineage, row);
-  const cacheFile = cacheFiles.get(lineage);
+  if (metadata.cacheFiles.get(kernelNodeId) !== undefined) metadata.cacheFiles.update(kernelNodeId, row);
+  const cacheFile = cacheFiles.get(kernelNodeId);
   if (cacheFile !== undefined) cacheFile.ranges.origin = origin;
 }
 
@@ -97,14 +97,14 @@ export function comesFrom(
  */
 export function leaveOrigin({ metadata }: Rows, cacheFile: OpenCacheFile): Ranges {
   const {
-    lineage,
+    kernelNodeId,
     ranges: { originHash, originSize, isOriginal },
   } = cacheFile;
   if (!isOriginal) return cacheFile.ranges.unverified;
   const isRight = originHash === null || (cacheFile.ranges.isChecked && cacheFile.ranges.missing.length === 0);
-  if (isRight || metadata.cacheFiles.get(lineage) === undefined) return NO_RANGES;
+  if (isRight || metadata.cacheFiles.get(kernelNodeId) === undefined) return NO_RANGES;
   const unverified = rangeOf(0, originSize);
-  metadata.cacheFiles.update(lineage, { originHash, originSize, unproven: unverified });
+  metadata.cacheFiles.update(kernelNodeId, { originHash, originSize, unproven: unverified });
   return unverified;
 }
 
@@ -151,8 +151,8 @@ export async function recordArrived(context: Rows, cacheFile: OpenCacheFile): Pr
 }
 
 function record({ metadata }: Rows, cacheFile: OpenCacheFile, recorded: Ranges, unverified: Ranges): void {
-  const isRow = metadata.cacheFiles.get(cacheFile.lineage) !== undefined;
-  if (isRow) metadata.cacheFiles.update(cacheFile.lineage, { missing: recorded, unproven: unverified });
+  const isRow = metadata.cacheFiles.get(cacheFile.kernelNodeId) !== undefined;
+  if (isRow) metadata.cacheFiles.update(cacheFile.kernelNodeId, { missing: recorded, unproven: unverified });
   cacheFile.ranges.persistedMissing = recorded;
   cacheFile.ranges.unverified = unverified;
 }

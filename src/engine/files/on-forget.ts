@@ -17,25 +17,25 @@ export const SLICE = 32;
 
 export function onForget(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
-  lineages: readonly { readonly lineage: KernelNodeId }[],
+  kernelNodeIds: readonly { readonly kernelNodeId: KernelNodeId }[],
 ): void {
-  for (const { lineage } of lineages) forgetOne(context, lineage);
+  for (const { kernelNodeId } of kernelNodeIds) forgetOne(context, kernelNodeId);
 }
 
-function forgetOne(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, lineage: KernelNodeId): void {
+function forgetOne(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, kernelNodeId: KernelNodeId): void {
   const { metadata, fileState, cacheFiles } = context;
   try {
-    const inode = metadata.inodes.ofKernelNodeId(lineage);
+    const inode = metadata.inodes.ofKernelNodeId(kernelNodeId);
     if (inode === undefined) return;
     // An orphan cannot be found by a name any more, so it can wait for the commit. Any other kernel node id is decided
     // on by its present state.
-    const isOrphan = inode.lineage === lineage && metadata.entries.links(inode.id) === 0;
-    if (isOrphan && !cacheFiles.has(lineage)) {
-      fileState.forgottenByKernel.set(lineage, inode.id);
+    const isOrphan = inode.kernelNodeId === kernelNodeId && metadata.entries.links(inode.id) === 0;
+    if (isOrphan && !cacheFiles.has(kernelNodeId)) {
+      fileState.forgottenByKernel.set(kernelNodeId, inode.id);
       dropLater(context, FORGET_GATHER_MS);
-    } else dropIfUnused(context, lineage);
+    } else dropIfUnused(context, kernelNodeId);
   } catch (error) {
-    keepForgottenByKernel(context, lineage, error);
+    keepForgottenByKernel(context, kernelNodeId, error);
   }
 }
 
@@ -43,9 +43,9 @@ function forgetOne(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host
  * The kernel is told of an inode, so earlier FORGETs do not count any more. Otherwise an inode that got a name again
  * and lost it once more would be removed before its next FORGET.
  */
-export function onLookup({ fileState }: Pick<LocalFiles, "fileState">, { id, lineage }: Inode): void {
-  fileState.notLookedUp.delete(lineage);
-  fileState.afterClose.delete(lineage);
+export function onLookup({ fileState }: Pick<LocalFiles, "fileState">, { id, kernelNodeId }: Inode): void {
+  fileState.notLookedUp.delete(kernelNodeId);
+  fileState.afterClose.delete(kernelNodeId);
   fileState.afterSent.delete(id);
   for (const [forgottenByKernel, inode] of fileState.forgottenByKernel)
     if (inode === id) fileState.forgottenByKernel.delete(forgottenByKernel);
@@ -71,7 +71,7 @@ export function dropForgottenByKernel(context: Rows & LocalFiles & Kernel & Remo
 function dropSome(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): void {
   const { fileState } = context;
   const some = [...fileState.forgottenByKernel.keys()].slice(0, SLICE);
-  for (const lineage of some) fileState.forgottenByKernel.delete(lineage);
+  for (const kernelNodeId of some) fileState.forgottenByKernel.delete(kernelNodeId);
   dropTogether(context, some);
 }
 
@@ -83,18 +83,19 @@ export function dropTogether(
   const { metadata } = context;
   try {
     const parts = metadata.transaction(() =>
-      some.map((lineage) => ({ lineage, part: metadata.part(() => dropIfUnused(context, lineage)) })),
+      some.map((kernelNodeId) => ({ kernelNodeId, part: metadata.part(() => dropIfUnused(context, kernelNodeId)) })),
     );
-    for (const { lineage, part } of parts) if ("error" in part) keepForgottenByKernel(context, lineage, part.error);
+    for (const { kernelNodeId, part } of parts)
+      if ("error" in part) keepForgottenByKernel(context, kernelNodeId, part.error);
   } catch (error) {
-    for (const lineage of some) keepForgottenByKernel(context, lineage, error);
+    for (const kernelNodeId of some) keepForgottenByKernel(context, kernelNodeId, error);
   }
 }
 
 /** The rows can be changed again: repeats the removals that failed. */
 export function repeatForgets(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): void {
   const { forgetsToRepeat } = context.fileState;
-  const again = [...forgetsToRepeat].map((lineage) => ({ lineage }));
+  const again = [...forgetsToRepeat].map((kernelNodeId) => ({ kernelNodeId }));
   forgetsToRepeat.clear();
   onForget(context, again);
   dropForgottenByKernel(context);

@@ -37,7 +37,7 @@ const USED_MS = 10_000;
  */
 export async function openCacheFile(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   options: {
     write: boolean;
     /** rowOfNewFile made the row together with the inode, and there is no file yet. */
@@ -46,16 +46,16 @@ export async function openCacheFile(
     isUse?: boolean;
   },
 ): Promise<OpenCacheFile> {
-  const cacheFile = await hold(context, lineage, options.isNew ?? false);
+  const cacheFile = await hold(context, kernelNodeId, options.isNew ?? false);
   cacheFile.use.isUsed ||= options.isUse ?? true;
   try {
     if (!cacheFile.disk.isKept) await haveFile(context, cacheFile, options.write);
     if (options.write) await becomeWriter(context, cacheFile);
-    else requireCurrent(context, lineage);
+    else requireCurrent(context, kernelNodeId);
     return cacheFile;
   } catch (error) {
     await closeCacheFile(context, cacheFile, { write: false });
-    throw fromDisk(error, `cache file ${lineage} cannot be opened`);
+    throw fromDisk(error, `cache file ${kernelNodeId} cannot be opened`);
   }
 }
 
@@ -78,26 +78,26 @@ async function haveFile(
 
 async function hold(
   context: Rows & LocalFiles & Remote & Host,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   isNew: boolean,
 ): Promise<OpenCacheFile> {
   const { cacheFiles, fileState, disk } = context;
   let isUntried = isNew;
   for (let mayBeAbsent = disk.trouble !== undefined; ; ) {
-    requireCurrent(context, lineage);
-    const changing = fileState.changing.get(lineage);
+    requireCurrent(context, kernelNodeId);
+    const changing = fileState.changing.get(kernelNodeId);
     if (changing !== undefined) {
       await changing;
       continue;
     }
-    const open = cacheFiles.get(lineage);
+    const open = cacheFiles.get(kernelNodeId);
     if (open !== undefined) {
       open.use.opens += 1;
       return open;
     }
     const openAlone = () =>
-      alone(context, lineage, async () => {
-        const there = cacheFiles.get(lineage);
+      alone(context, kernelNodeId, async () => {
+        const there = cacheFiles.get(kernelNodeId);
         if (there !== undefined) {
           there.use.opens += 1;
           return there;
@@ -105,8 +105,10 @@ async function hold(
         // At a second try, the file may have been made and written to by another open.
         const isFirst = isUntried;
         isUntried = false;
-        const made = isFirst ? await openNewFile(context, lineage) : await openFile(context, lineage, mayBeAbsent);
-        cacheFiles.set(lineage, made);
+        const made = isFirst
+          ? await openNewFile(context, kernelNodeId)
+          : await openFile(context, kernelNodeId, mayBeAbsent);
+        cacheFiles.set(kernelNodeId, made);
         return made;
       });
     try {
@@ -114,7 +116,7 @@ async function hold(
     } catch (error) {
       disk.refused(error);
       // Content that the gateway has can be read without the disk.
-      if (mayBeAbsent || disk.mayKeep) throw fromDisk(error, `cache file ${lineage} cannot be opened`);
+      if (mayBeAbsent || disk.mayKeep) throw fromDisk(error, `cache file ${kernelNodeId} cannot be opened`);
       mayBeAbsent = true;
     }
   }
@@ -130,8 +132,8 @@ async function becomeWriter(
 ): Promise<void> {
   const { metadata } = context;
   for (;;) {
-    const inode = requireCurrent(context, cacheFile.lineage);
-    const isFree = metadata.snapshots.ofKernelNodeId(cacheFile.lineage).length === 0;
+    const inode = requireCurrent(context, cacheFile.kernelNodeId);
+    const isFree = metadata.snapshots.ofKernelNodeId(cacheFile.kernelNodeId).length === 0;
     const isPrepared = cacheFile.use.writers > 0 || cacheFile.use.preparedTime === formatTime(mtimeOf(context, inode));
     if (isFree && isPrepared) {
       metadata.transaction(() => {
@@ -165,14 +167,14 @@ async function prepareForWriter(
   context: Rows & LocalFiles & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
 ): Promise<void> {
-  await cancelForWriter(context, cacheFile.lineage);
+  await cancelForWriter(context, cacheFile.kernelNodeId);
   if (cacheFile.use.writers > 0) return;
   // From here on fetches do not change the file's times. The lock waits for fetches that are under way.
   cacheFile.use.keepsTimes = true;
   const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
     if (cacheFile.use.writers > 0) return;
-    const mtime = mtimeOf(context, requireCurrent(context, cacheFile.lineage));
+    const mtime = mtimeOf(context, requireCurrent(context, cacheFile.kernelNodeId));
     await cacheFile.disk.file.setTimes(mtime);
     context.runtime.step("open: time set");
     cacheFile.use.preparedTime = formatTime(mtime);
@@ -214,7 +216,7 @@ export async function closeCacheFile(
   }
   cacheFile.use.opens -= 1;
   if (cacheFile.use.opens > 0) return;
-  await logged(context, cacheFile, () => alone(context, cacheFile.lineage, () => closeFile(context, cacheFile)));
+  await logged(context, cacheFile, () => alone(context, cacheFile.kernelNodeId, () => closeFile(context, cacheFile)));
 }
 
 /** Runs `work` and logs its failure. True: there was none. */
@@ -224,7 +226,7 @@ async function logged(context: Host, cacheFile: OpenCacheFile, work: () => Promi
     return true;
   } catch (error) {
     context.log.error(
-      { err: error, inode: cacheFile.inode, lineage: cacheFile.lineage },
+      { err: error, inode: cacheFile.inode, lineage: cacheFile.kernelNodeId },
       "closing a cache file failed",
     );
     return false;
@@ -240,15 +242,15 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
   cacheFile.pacing.nextLook?.timer.cancel();
   cacheFile.pacing.nextLook = undefined;
   // A snapshot of the open file may have failed. Without a writer the next one needs no copy, so it gets new tries.
-  context.fileState.unreadable.delete(cacheFile.lineage);
+  context.fileState.unreadable.delete(cacheFile.kernelNodeId);
   const wasSynced = lastStat !== undefined && durableStat !== undefined && isSameStat(lastStat, durableStat);
   metadata.transaction(() => {
     const inode = metadata.inodes.get(cacheFile.inode);
-    if (inode === undefined || inode.lineage !== cacheFile.lineage) return;
+    if (inode === undefined || inode.kernelNodeId !== cacheFile.kernelNodeId) return;
     if (inode.content === "open" && !cacheFile.changes.hasUnpersistedStat) {
       // The file was opened for writing, and nothing was written.
       metadata.inodes.update(inode.id, { content: "clean" });
-      if (lastStat !== undefined) logClean(context, inode.lineage);
+      if (lastStat !== undefined) logClean(context, inode.kernelNodeId);
     }
     if (wasSynced && inode.content === "dirty") metadata.inodes.update(inode.id, { synced: "durable" });
     if (cacheFile.changes.firstWriteAt !== undefined) {
@@ -286,23 +288,25 @@ async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: 
     const isRemembered = cacheFile.disk.isKept && context.disk.trouble !== "readOnly";
     if (isRemembered) await recordArrived(context, cacheFile);
     const { size, allocated } = await cacheFile.disk.file.stat();
-    const row = isRemembered ? metadata.cacheFiles.get(cacheFile.lineage) : undefined;
+    const row = isRemembered ? metadata.cacheFiles.get(cacheFile.kernelNodeId) : undefined;
     const isUseKnown =
       !cacheFile.use.isUsed || (row !== undefined && Math.abs(minus(runtime.now(), row.usedAt)) < USED_MS);
     const isKnown = row?.size === size && row.bytes === allocated && isUseKnown;
     if (row !== undefined && !isKnown) {
       const usedAt = isUseKnown ? row.usedAt : runtime.now();
-      metadata.transaction(() => metadata.cacheFiles.update(cacheFile.lineage, { size, bytes: allocated, usedAt }));
+      metadata.transaction(() =>
+        metadata.cacheFiles.update(cacheFile.kernelNodeId, { size, bytes: allocated, usedAt }),
+      );
     }
     runtime.step("release: recorded");
   } finally {
     free();
     fileState.uncachedReaders.delete(cacheFile);
     await Promise.all([cacheFile.disk.file, ...cacheFile.disk.former].map((file) => file.close())).finally(() =>
-      cacheFiles.delete(cacheFile.lineage),
+      cacheFiles.delete(cacheFile.kernelNodeId),
     );
-    const then = fileState.afterClose.get(cacheFile.lineage);
-    fileState.afterClose.delete(cacheFile.lineage);
+    const then = fileState.afterClose.get(cacheFile.kernelNodeId);
+    fileState.afterClose.delete(cacheFile.kernelNodeId);
     then?.();
     evictSoon(context);
   }
@@ -363,9 +367,9 @@ function recordStat(
 ): void {
   const { metadata, runtime } = context;
   const record = () => {
-    metadata.cacheFiles.update(cacheFile.lineage, { size, bytes: allocated });
+    metadata.cacheFiles.update(cacheFile.kernelNodeId, { size, bytes: allocated });
     const inode = metadata.inodes.get(cacheFile.inode);
-    if (inode === undefined || inode.lineage !== cacheFile.lineage) return;
+    if (inode === undefined || inode.kernelNodeId !== cacheFile.kernelNodeId) return;
     const ctime = ctimeOf(inode, mtimeOf(context, inode), mtime, runtime.files.currentTime());
     const attributes = { ...inode.attributes, mtime: formatTime(mtime) };
     metadata.inodes.update(inode.id, { size, attributes, ctime: formatTime(ctime) });
@@ -379,7 +383,7 @@ function recordStat(
     cacheFile.changes.shownTime !== undefined &&
     compareTimes(mtime, cacheFile.changes.shownTime) === 0;
   if (isLongerThanShown(size, cacheFile.changes.shownSize) || isShown)
-    context.kernel.byRequest(record, cacheFile.lineage);
+    context.kernel.byRequest(record, cacheFile.kernelNodeId);
   else metadata.changed.ours(() => metadata.transaction(record));
   runtime.step("write: size and time recorded");
   cacheFile.changes.hasUnpersistedStat = false;
@@ -393,7 +397,7 @@ export async function cacheFileStat(
   context: Rows & LocalFiles,
   inode: Inode,
 ): Promise<{ size: number; mtime: Time } | undefined> {
-  const cacheFile = context.cacheFiles.get(inode.lineage);
+  const cacheFile = context.cacheFiles.get(inode.kernelNodeId);
   if (cacheFile === undefined || cacheFile.use.writers === 0) return undefined;
   const stat = await statAsKnown(cacheFile);
   const {
@@ -415,9 +419,9 @@ export async function setCacheFileTimes(
   mtime: Time,
 ): Promise<void> {
   const { metadata, cacheFiles } = context;
-  const isAsked = inode.content === "dirty" && metadata.cacheFiles.get(inode.lineage) !== undefined;
-  if (!isAsked && (cacheFiles.get(inode.lineage)?.use.writers ?? 0) === 0) return;
-  const cacheFile = await openCacheFile(context, inode.lineage, { write: false });
+  const isAsked = inode.content === "dirty" && metadata.cacheFiles.get(inode.kernelNodeId) !== undefined;
+  if (!isAsked && (cacheFiles.get(inode.kernelNodeId)?.use.writers ?? 0) === 0) return;
+  const cacheFile = await openCacheFile(context, inode.kernelNodeId, { write: false });
   try {
     const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
     try {
@@ -438,16 +442,16 @@ export async function setCacheFileTimes(
  * Removes bytes and rows of a kernel node id that cannot be reached any more. Does nothing while its file is open or
  * being sent.
  */
-export function dropKernelNodeId(context: Rows & LocalFiles & Host, lineage: KernelNodeId): void {
+export function dropKernelNodeId(context: Rows & LocalFiles & Host, kernelNodeId: KernelNodeId): void {
   const { metadata, runtime, cacheFiles } = context;
-  if (cacheFiles.has(lineage) || metadata.snapshots.ofKernelNodeId(lineage).length > 0) return;
-  const hasFile = metadata.cacheFiles.get(lineage) !== undefined;
+  if (cacheFiles.has(kernelNodeId) || metadata.snapshots.ofKernelNodeId(kernelNodeId).length > 0) return;
+  const hasFile = metadata.cacheFiles.get(kernelNodeId) !== undefined;
   metadata.transaction(() => {
-    if (hasFile) metadata.cacheFiles.remove(lineage);
-    metadata.inodes.removeKernelNodeId(lineage);
-    if (hasFile) removeSoon(context, { kind: "live", id: lineage });
+    if (hasFile) metadata.cacheFiles.remove(kernelNodeId);
+    metadata.inodes.removeKernelNodeId(kernelNodeId);
+    if (hasFile) removeSoon(context, { kind: "live", id: kernelNodeId });
   });
-  context.fileState.unreadable.delete(lineage);
+  context.fileState.unreadable.delete(kernelNodeId);
   runtime.step("forget: rows gone");
 }
 

@@ -15,38 +15,38 @@ import { forgetFailures } from "./unreadable.ts";
  */
 export function dropIfUnused(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
 ): void {
-  const inode = context.metadata.inodes.ofKernelNodeId(lineage);
+  const inode = context.metadata.inodes.ofKernelNodeId(kernelNodeId);
   if (inode === undefined || inode.id === ROOT_INODE) return;
-  if (context.cacheFiles.has(lineage)) {
-    context.fileState.afterClose.set(lineage, () => dropAtLast(context, lineage));
+  if (context.cacheFiles.has(kernelNodeId)) {
+    context.fileState.afterClose.set(kernelNodeId, () => dropAtLast(context, kernelNodeId));
     return;
   }
   context.metadata.transaction(() => {
-    if (inode.lineage !== lineage) dropKernelNodeId(context, lineage);
-    if (inode.lineage !== lineage && !isHandedOver(context, inode)) return;
+    if (inode.kernelNodeId !== kernelNodeId) dropKernelNodeId(context, kernelNodeId);
+    if (inode.kernelNodeId !== kernelNodeId && !isHandedOver(context, inode)) return;
     if (context.metadata.entries.links(inode.id) === 0) removeInode(context, inode);
   });
 }
 
 /** The file was closed, or its upload is over: the removal is tried once more. */
-function dropAtLast(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, lineage: KernelNodeId): void {
+function dropAtLast(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, kernelNodeId: KernelNodeId): void {
   try {
-    dropIfUnused(context, lineage);
+    dropIfUnused(context, kernelNodeId);
   } catch (error) {
-    keepForgottenByKernel(context, lineage, error);
+    keepForgottenByKernel(context, kernelNodeId, error);
   }
 }
 
 /** The rows did not take the removal: it is repeated when they can be changed again (on-forget.ts). */
 export function keepForgottenByKernel(
   { fileState, log }: Pick<LocalFiles & Host, "fileState" | "log">,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   error: unknown,
 ): void {
-  log.warn({ err: error, lineage }, "a forgotten kernel node id could not be removed yet");
-  fileState.forgetsToRepeat.add(lineage);
+  log.warn({ err: error, lineage: kernelNodeId }, "a forgotten kernel node id could not be removed yet");
+  fileState.forgetsToRepeat.add(kernelNodeId);
 }
 
 /**
@@ -63,8 +63,8 @@ export function handOver({ metadata }: Pick<Rows, "metadata">, id: InodeId): voi
  * True: the inode is an orphan, and its present kernel node id is the only one left. The kernel was never told of that
  * id (handOver), so no FORGET will come for it.
  */
-function isHandedOver({ metadata }: Rows, { id, lineage }: Inode): boolean {
-  const isLast = metadata.inodes.lineages(id).every((known) => known === lineage);
+function isHandedOver({ metadata }: Rows, { id, kernelNodeId }: Inode): boolean {
+  const isLast = metadata.inodes.kernelNodeIds(id).every((known) => known === kernelNodeId);
   return isLast && metadata.entries.links(id) === 0;
 }
 
@@ -74,8 +74,8 @@ function isHandedOver({ metadata }: Rows, { id, lineage }: Inode): boolean {
  */
 export function removeInode(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, inode: Inode): void {
   const { metadata, cacheFiles } = context;
-  const lineages = metadata.inodes.lineages(inode.id);
-  if (lineages.some((lineage) => cacheFiles.has(lineage))) return;
+  const kernelNodeIds = metadata.inodes.kernelNodeIds(inode.id);
+  if (kernelNodeIds.some((kernelNodeId) => cacheFiles.has(kernelNodeId))) return;
   if (isOpenFolder(context, inode.id)) return;
   // The bytes of a detached file have yet to get a name (sync/detached-files.ts).
   if (metadata.detachedFiles.get(inode.id) !== undefined && inode.content !== "clean") return;
@@ -83,10 +83,10 @@ export function removeInode(context: Rows & LocalFiles & Kernel & Remote & Uploa
   for (const snapshot of metadata.snapshots.unusedOf(inode.id)) removeSnapshot(context, snapshot);
   // A snapshot that is being sent still needs its bytes: the inode goes when the upload is over, or at the next start.
   if (metadata.snapshots.newestOf(inode.id) !== undefined) {
-    context.fileState.afterSent.set(inode.id, () => dropAtLast(context, inode.lineage));
+    context.fileState.afterSent.set(inode.id, () => dropAtLast(context, inode.kernelNodeId));
     return;
   }
-  for (const lineage of lineages) dropKernelNodeId(context, lineage);
+  for (const kernelNodeId of kernelNodeIds) dropKernelNodeId(context, kernelNodeId);
   metadata.inodes.remove(inode.id);
   context.lastSnapshots.delete(inode.id);
   context.cancellations.delete(inode.id);

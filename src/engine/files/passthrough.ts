@@ -81,7 +81,7 @@ function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: OpenC
   )
     return false;
   if (cacheFile.ranges.persistedMissing.length > 0 || cacheFile.ranges.unverified.length > 0) return false;
-  const { synced, attributes } = requireCurrent(context, cacheFile.lineage);
+  const { synced, attributes } = requireCurrent(context, cacheFile.kernelNodeId);
   if (synced === "quarantined" || ((attributes.mode ?? 0) & SET_ID) !== 0) return false;
   return !isTight(context);
 }
@@ -103,12 +103,12 @@ async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: O
     expectWrites(context, cacheFile);
     await context.dirtyLog.flush();
     if (cacheFile.changes.isDurable) await noLongerDurable(context, cacheFile);
-    const { changes } = requireCurrent(context, cacheFile.lineage);
+    const { changes } = requireCurrent(context, cacheFile.kernelNodeId);
     const seen = await statFile(context, cacheFile);
     // An earlier snapshot or sync may have ended during the wait and stored in the rows that the file is unchanged.
     const isSaid =
       !cacheFile.changes.isDurable &&
-      requireCurrent(context, cacheFile.lineage).changes === changes &&
+      requireCurrent(context, cacheFile.kernelNodeId).changes === changes &&
       isExpected(context, cacheFile);
     if (!isSaid) continue;
     remember(cacheFile, seen);
@@ -119,13 +119,13 @@ async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: O
 
 /** True: the rows say already that the file may change. */
 function isExpected(context: Rows, cacheFile: OpenCacheFile): boolean {
-  return cacheFile.changes.isContentDirty || requireCurrent(context, cacheFile.lineage).content !== "dirty";
+  return cacheFile.changes.isContentDirty || requireCurrent(context, cacheFile.kernelNodeId).content !== "dirty";
 }
 
 /** Stores in rows and dirty-file log that the file may change, so that both say so after a crash. */
 function expectWrites(context: Rows & Uploads & Host, cacheFile: OpenCacheFile): void {
   const { metadata } = context;
-  const inode = requireCurrent(context, cacheFile.lineage);
+  const inode = requireCurrent(context, cacheFile.kernelNodeId);
   if (inode.content === "dirty") {
     if (!cacheFile.changes.isContentDirty) setContentDirty(context, cacheFile);
     return;

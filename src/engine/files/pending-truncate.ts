@@ -23,13 +23,13 @@ export function beginTruncate(context: LocalFiles, { pid }: Pick<Caller, "pid">,
     pid,
     heard: promise,
     end() {
-      if (fileState.pendingTruncates.get(cacheFile.lineage) === one)
-        fileState.pendingTruncates.delete(cacheFile.lineage);
+      if (fileState.pendingTruncates.get(cacheFile.kernelNodeId) === one)
+        fileState.pendingTruncates.delete(cacheFile.kernelNodeId);
       resolve();
     },
   };
-  fileState.pendingTruncates.get(cacheFile.lineage)?.end();
-  fileState.pendingTruncates.set(cacheFile.lineage, one);
+  fileState.pendingTruncates.get(cacheFile.kernelNodeId)?.end();
+  fileState.pendingTruncates.set(cacheFile.kernelNodeId, one);
   if (cacheFile.disk.file.descriptor !== undefined) fastPath.revokeReads(cacheFile.disk.file.descriptor);
   // With its next WRITE the thread shows that it has gone on, so that WRITE must come to JavaScript.
   revokeWriteLeases(context, cacheFile);
@@ -41,13 +41,13 @@ export function beginTruncate(context: LocalFiles, { pid }: Pick<Caller, "pid">,
  */
 export async function whileTruncating<T>(
   { fileState, runtime }: Pick<LocalFiles & Host, "fileState" | "runtime">,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   work: () => Promise<T>,
 ): Promise<T> {
   try {
     return await work();
   } finally {
-    const one = fileState.pendingTruncates.get(lineage);
+    const one = fileState.pendingTruncates.get(kernelNodeId);
     if (one !== undefined) runtime.setTimer(HEARD_MS, one.end);
   }
 }
@@ -56,9 +56,9 @@ export async function whileTruncating<T>(
 export function threadWentOn(
   { fileState }: Pick<LocalFiles, "fileState">,
   { pid }: Pick<Caller, "pid">,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
 ): void {
-  const one = fileState.pendingTruncates.get(lineage);
+  const one = fileState.pendingTruncates.get(kernelNodeId);
   if (one?.pid === pid) one.end();
 }
 
@@ -68,10 +68,10 @@ export function threadWentOn(
  */
 export async function untilTruncateKnown(
   { fileState }: Pick<LocalFiles, "fileState">,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const one = fileState.pendingTruncates.get(lineage);
+  const one = fileState.pendingTruncates.get(kernelNodeId);
   if (one === undefined) return false;
   await unlessAborted(one.heard, signal, () => new FsError("EINTR", "interrupted while the file was made shorter"));
   return true;

@@ -54,7 +54,7 @@ function answerFromFile(
   const { descriptor } = cacheFile.disk.file;
   if (answerFrom === undefined || descriptor === undefined) return false;
   if (touchesRange(cacheFile.ranges.missing, offset, offset + size)) return false;
-  return !fileState.pendingTruncates.has(cacheFile.lineage) && answerFrom(descriptor, offset, size);
+  return !fileState.pendingTruncates.has(cacheFile.kernelNodeId) && answerFrom(descriptor, offset, size);
 }
 
 /** True: the range is in the file now. False: the disk has no room for it. */

@@ -21,18 +21,18 @@ import { mtimeOf } from "./times.ts";
  */
 export async function resumeFile(
   context: Rows & LocalFiles & Uploads & Host,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   handles: readonly { write: boolean; backing: number | undefined }[],
 ): Promise<OpenCacheFile> {
   const writers = handles.filter(({ write }) => write).length;
-  const cacheFile = await reopen(context, lineage, writers);
+  const cacheFile = await reopen(context, kernelNodeId, writers);
   cacheFile.use.opens = handles.length;
   cacheFile.passthrough.kernelHandles = handles.length;
   cacheFile.passthrough.backingId = handles.find(({ backing }) => backing !== undefined)?.backing;
   if (cacheFile.passthrough.backingId !== undefined) cacheFile.passthrough.passthroughWriters = writers;
   try {
     // The file of a superseded kernel node id can no longer be written to. Its handles go on reading the old bytes.
-    const isCurrent = context.metadata.inodes.ofKernelNodeId(lineage)?.lineage === lineage;
+    const isCurrent = context.metadata.inodes.ofKernelNodeId(kernelNodeId)?.kernelNodeId === kernelNodeId;
     if (writers > 0 && isCurrent)
       await resumeWriting(context, cacheFile, cacheFile.passthrough.backingId !== undefined);
   } catch (error) {
@@ -49,10 +49,10 @@ export async function resumeFile(
  */
 export async function resumeMapped(
   context: Rows & LocalFiles & Uploads & Host,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
 ): Promise<OpenCacheFile> {
-  const read = context.cacheFiles.get(lineage);
-  const cacheFile = read ?? (await reopen(context, lineage, 1));
+  const read = context.cacheFiles.get(kernelNodeId);
+  const cacheFile = read ?? (await reopen(context, kernelNodeId, 1));
   if (read !== undefined) {
     read.use.opens += 1;
     read.use.writers += 1;
@@ -70,17 +70,21 @@ export async function resumeMapped(
 }
 
 async function closeUntaken(context: LocalFiles, cacheFile: OpenCacheFile): Promise<void> {
-  context.cacheFiles.delete(cacheFile.lineage);
+  context.cacheFiles.delete(cacheFile.kernelNodeId);
   await cacheFile.disk.file.close().catch(() => {});
 }
 
 /** The file counts as opened once. */
-function reopen(context: Rows & LocalFiles & Host, lineage: KernelNodeId, writers: number): Promise<OpenCacheFile> {
-  return alone(context, lineage, async () => {
-    const cacheFile = await reopenFile(context, lineage, writers > 0);
+function reopen(
+  context: Rows & LocalFiles & Host,
+  kernelNodeId: KernelNodeId,
+  writers: number,
+): Promise<OpenCacheFile> {
+  return alone(context, kernelNodeId, async () => {
+    const cacheFile = await reopenFile(context, kernelNodeId, writers > 0);
     cacheFile.use.writers = writers;
     cacheFile.changes.shownSize = "unknown";
-    context.cacheFiles.set(lineage, cacheFile);
+    context.cacheFiles.set(kernelNodeId, cacheFile);
     return cacheFile;
   });
 }
@@ -92,11 +96,11 @@ async function resumeWriting(
 ): Promise<void> {
   const { metadata, runtime } = context;
   metadata.transaction(() => {
-    const inode = requireCurrent(context, cacheFile.lineage);
+    const inode = requireCurrent(context, cacheFile.kernelNodeId);
     metadata.writers.begin(inode.id);
     if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
   });
-  const inode = requireCurrent(context, cacheFile.lineage);
+  const inode = requireCurrent(context, cacheFile.kernelNodeId);
   cacheFile.changes.isContentDirty = isContentDirty(inode);
   cacheFile.use.keepsTimes = true;
   // The file got this mtime when its first writer was admitted. Since then its own mtime counts.
@@ -110,7 +114,7 @@ async function resumeWriting(
   if (isPassthrough) {
     // admitWriter takes a stat before the comparison, so that write detection finds changes during the comparison.
     await admitWriter(context, cacheFile);
-    const now = requireCurrent(context, cacheFile.lineage);
+    const now = requireCurrent(context, cacheFile.kernelNodeId);
     if (now.content === "open" && (now.hash === null || !(await isStill(context, now, now.hash)))) {
       setContentDirty(context, cacheFile);
       await context.dirtyLog.flush();

@@ -8,12 +8,12 @@ type CacheFiles = SharedLocalFiles["cacheFiles"];
 
 /** By kernel node id. */
 export interface OpenCacheFiles extends CacheFiles {
-  get(lineage: KernelNodeId): OpenCacheFile | undefined;
+  get(kernelNodeId: KernelNodeId): OpenCacheFile | undefined;
   values(): Iterable<OpenCacheFile>;
   open(...args: Parameters<CacheFiles["open"]>): Promise<OpenCacheFile>;
   make(first: FirstState): OpenCacheFile;
-  set(lineage: KernelNodeId, cacheFile: OpenCacheFile): void;
-  delete(lineage: KernelNodeId): void;
+  set(kernelNodeId: KernelNodeId, cacheFile: OpenCacheFile): void;
+  delete(kernelNodeId: KernelNodeId): void;
 }
 
 export interface LocalFiles extends SharedLocalFiles {

@@ -24,8 +24,8 @@ export function setContentDirty(
     } = cacheFile;
     metadata.transaction(() => {
       const inode = metadata.inodes.get(cacheFile.inode);
-      if (inode === undefined || inode.lineage !== cacheFile.lineage) {
-        throw new FsError("ESTALE", `kernel node id ${cacheFile.lineage} is superseded`);
+      if (inode === undefined || inode.kernelNodeId !== cacheFile.kernelNodeId) {
+        throw new FsError("ESTALE", `kernel node id ${cacheFile.kernelNodeId} is superseded`);
       }
       marked = metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
       if (metadata.detachedFiles.get(inode.id)?.dirtySince === null) {
@@ -54,7 +54,7 @@ export function setContentDirty(
  */
 export async function noLongerDurable(context: Rows, cacheFile: OpenCacheFile): Promise<void> {
   const inode = context.metadata.inodes.get(cacheFile.inode);
-  if (inode?.lineage === cacheFile.lineage && inode.synced !== "never") {
+  if (inode?.kernelNodeId === cacheFile.kernelNodeId && inode.synced !== "never") {
     context.metadata.inodes.update(inode.id, { synced: "formerly" });
   }
   await context.syncRows();

@@ -25,7 +25,7 @@ export function snapshotSource(context: LocalFiles & Host, snapshot: Snapshot): 
   }
   const open = openSource(context, snapshot);
   if (open !== undefined) return open;
-  const path = snapshot.lineage === null ? paths.snapshot(snapshot.id) : paths.cacheFile(snapshot.lineage);
+  const path = snapshot.kernelNodeId === null ? paths.snapshot(snapshot.id) : paths.cacheFile(snapshot.kernelNodeId);
   if (disk.trouble === "gone") return goneSource(path, snapshot.size);
   return createFileSource(runtime.files, path, snapshot.size);
 }
@@ -53,12 +53,12 @@ export function dropSnapshot(context: Rows & LocalFiles & Uploads & Host, id: Sn
 }
 
 /** Removes the row of a snapshot that no attempt needs, and its file if it has one of its own. */
-export function removeSnapshot(context: Rows & LocalFiles & Host, { id, inode, lineage }: Snapshot): void {
+export function removeSnapshot(context: Rows & LocalFiles & Host, { id, inode, kernelNodeId }: Snapshot): void {
   const { metadata, fileState } = context;
   metadata.transaction(() => {
     metadata.snapshots.remove(id);
     context.snapshotBytes.delete(id);
-    if (lineage === null) removeSoon(context, { kind: "generation", id });
+    if (kernelNodeId === null) removeSoon(context, { kind: "generation", id });
     const then = fileState.afterSent.get(inode);
     if (then === undefined) return;
     fileState.afterSent.delete(inode);
@@ -106,8 +106,8 @@ export async function hashCacheFile(
 }
 
 /** Reads the snapshot by the descriptor of a file that is kept open. Undefined: it has to be read by its path. */
-export function openSource(context: LocalFiles, { lineage, size }: Snapshot): ContentSource | undefined {
-  const cacheFile = lineage === null ? undefined : context.cacheFiles.get(lineage);
+export function openSource(context: LocalFiles, { kernelNodeId, size }: Snapshot): ContentSource | undefined {
+  const cacheFile = kernelNodeId === null ? undefined : context.cacheFiles.get(kernelNodeId);
   return cacheFile === undefined || !context.fileState.keptOpen.has(cacheFile)
     ? undefined
     : createOpenFileSource(cacheFile.disk.file, cacheFile.path, size);

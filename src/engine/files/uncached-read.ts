@@ -49,7 +49,7 @@ export async function fetchUncached(
     return uncachedBytes;
   const size = cacheFile.ranges.missing.at(-1) ?? last;
   const { origin, originHash } = cacheFile.ranges;
-  if (origin === undefined) throw new FsError("EIO", `cache file ${cacheFile.lineage} misses bytes of no version`);
+  if (origin === undefined) throw new FsError("EIO", `cache file ${cacheFile.kernelNodeId} misses bytes of no version`);
   const part = { start: first, end: Math.min(size, Math.max(last, first + WINDOW)) };
   const bytes = await fetchVersionRange(context, { ...origin, hash: originHash }, part, signal);
   const fetched = { start: first, bytes };
@@ -64,7 +64,7 @@ function keep(
   passing: Passing,
 ): void {
   // The file was closed during the fetch.
-  if (cacheFiles.get(cacheFile.lineage) !== cacheFile) return;
+  if (cacheFiles.get(cacheFile.kernelNodeId) !== cacheFile) return;
   cacheFile.disk.uncachedBytes = passing;
   uncachedReaders.delete(cacheFile);
   uncachedReaders.add(cacheFile);

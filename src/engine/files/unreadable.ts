@@ -22,15 +22,15 @@ const GONE_TRIES = 5;
 export function couldNotRead(
   context: Rows & LocalFiles & Uploads & Host,
   row: NodeRow,
-  { id, lineage }: Inode,
+  { id, kernelNodeId }: Inode,
   error: unknown,
 ): number | undefined {
   const { fileState, metadata } = context;
   // The failure says nothing about content that has taken its place meanwhile.
-  if (metadata.inodes.get(id)?.lineage !== lineage) return 0;
-  const { tries, why } = noteUnreadable(context, id, lineage, error);
+  if (metadata.inodes.get(id)?.kernelNodeId !== kernelNodeId) return 0;
+  const { tries, why } = noteUnreadable(context, id, kernelNodeId, error);
   if (tries < GONE_TRIES || !isGone(error) || metadata.nodes.get(row.id)?.dirtySince == null) return tries;
-  fileState.unreadable.delete(lineage);
+  fileState.unreadable.delete(kernelNodeId);
   metadata.nodes.update(row.id, { parked: `what is missing of its content cannot be had: ${why}`, due: null });
   return undefined;
 }
@@ -39,24 +39,24 @@ export function couldNotRead(
 export function noteUnreadable(
   context: LocalFiles & Uploads & Host,
   inode: InodeId,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   error: unknown,
 ): Unreadable {
   const { fileState, log, activity } = context;
-  const before = fileState.unreadable.get(lineage)?.tries ?? 0;
+  const before = fileState.unreadable.get(kernelNodeId)?.tries ?? 0;
   // A lack of descriptors says nothing about the content and passes soon, so the pause does not grow.
   const tries = hasCode(error, "ENFILE", "EMFILE") ? Math.max(before, 1) : before + 1;
   const why = error instanceof Error ? error.message : String(error);
   const noted = { tries, why };
-  fileState.unreadable.set(lineage, noted);
+  fileState.unreadable.set(kernelNodeId, noted);
   log.warn({ err: error, inode, tries }, "the content could not be read for sending, it is tried again");
   activity.progressed();
   return noted;
 }
 
 /** True: if the gateway does not find the content at this try either, the content counts as gone. */
-export function isLastTry({ fileState }: LocalFiles, lineage: KernelNodeId): boolean {
-  return (fileState.unreadable.get(lineage)?.tries ?? 0) + 1 >= GONE_TRIES;
+export function isLastTry({ fileState }: LocalFiles, kernelNodeId: KernelNodeId): boolean {
+  return (fileState.unreadable.get(kernelNodeId)?.tries ?? 0) + 1 >= GONE_TRIES;
 }
 
 /** Forgets earlier failures of the inode's content: the content is removed, or a person wants it tried again. */
@@ -64,7 +64,7 @@ export function forgetFailures(
   { fileState, network }: Pick<LocalFiles & Remote, "fileState" | "network">,
   inode: Inode,
 ): void {
-  fileState.unreadable.delete(inode.lineage);
+  fileState.unreadable.delete(inode.kernelNodeId);
   if (inode.originVersion !== null) network.forgetReference(inode.originVersion);
 }
 

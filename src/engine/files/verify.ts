@@ -83,7 +83,7 @@ async function goOn(
     };
     // The bytes arrived damaged, or a crash came in the middle of a write that the rows do not have yet.
     context.log.warn(fields, "what is here of a version is not what that version has, it is fetched again");
-    context.fileState.distrusted.add(cacheFile.lineage);
+    context.fileState.distrusted.add(cacheFile.kernelNodeId);
     lost(context, cacheFile, cacheFile.ranges.unverified);
     throw new FsError("EIO", WRONG);
   }
@@ -131,10 +131,10 @@ async function readAll(
  */
 async function isGone(
   context: LocalFiles & Remote,
-  { lineage, ranges: { origin } }: OpenCacheFile,
+  { kernelNodeId, ranges: { origin } }: OpenCacheFile,
   { controller }: Download,
 ): Promise<boolean> {
-  if (origin === undefined || isLastTry(context, lineage)) return true;
+  if (origin === undefined || isLastTry(context, kernelNodeId)) return true;
   return (await hasVersion(context, origin.node, origin.version, controller.signal)) !== true;
 }
 
@@ -153,7 +153,7 @@ async function readHere(cacheFile: OpenCacheFile, proof: Proof, until: number): 
     const buffer = Buffer.allocUnsafe(part.end - position);
     const length = await cacheFile.disk.file.read(buffer, 0, buffer.length, position);
     if (length < buffer.length)
-      throw new FsError("EIO", `cache file ${cacheFile.lineage} ends at byte ${position + length}`);
+      throw new FsError("EIO", `cache file ${cacheFile.kernelNodeId} ends at byte ${position + length}`);
     proof.hash.update(buffer);
     proof.position = part.end;
     return true;

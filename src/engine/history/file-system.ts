@@ -135,9 +135,9 @@ export function withHistory(
 
   /** `entryValidMs`: how long the kernel may keep the name, in milliseconds. */
   function found(place: Place, entryValidMs: number): Found {
-    const lineage = idOf(place);
-    lookups.set(lineage, (lookups.get(lineage) ?? 0) + 1);
-    return { ...attributed(lineage, place), lineage, entryValidMs };
+    const kernelNodeId = idOf(place);
+    lookups.set(kernelNodeId, (lookups.get(kernelNodeId) ?? 0) + 1);
+    return { ...attributed(kernelNodeId, place), kernelNodeId, entryValidMs };
   }
 
   function entryValidMs(parent: Place, { is }: Place): number {
@@ -260,13 +260,13 @@ export function withHistory(
       return parent === ROOT && NAMES.includes(name) ? atRoot(caller, name) : fileSystem.lookup(caller, parent, name);
     },
     forget(all) {
-      const ours = all.filter(({ lineage }) => isPast(lineage));
+      const ours = all.filter(({ kernelNodeId }) => isPast(kernelNodeId));
       if (ours.length > 0) {
         metadata.transaction(() => {
-          for (const { lineage, count } of ours) forget(lineage, count);
+          for (const { kernelNodeId, count } of ours) forget(kernelNodeId, count);
         });
       }
-      const others = all.filter(({ lineage }) => !isPast(lineage));
+      const others = all.filter(({ kernelNodeId }) => !isPast(kernelNodeId));
       if (others.length > 0) fileSystem.forget(others);
     },
     getattr: async (caller, id, handle) =>

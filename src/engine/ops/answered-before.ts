@@ -15,9 +15,9 @@ export function answeredBefore(
   const handle = kept === undefined ? undefined : context.handles.get(kept.id);
   if (row === undefined && handle === undefined) return undefined;
   const made = () => {
-    const lineage = row === undefined ? kept?.lineage : row.lineage;
-    if (lineage === undefined) throw new FsError("EIO", `request ${request} made no node`);
-    return context.requirements.inode(lineage);
+    const kernelNodeId = row === undefined ? kept?.kernelNodeId : row.kernelNodeId;
+    if (kernelNodeId === undefined) throw new FsError("EIO", `request ${request} made no node`);
+    return context.requirements.inode(kernelNodeId);
   };
   const opened = kept === undefined || handle === undefined ? undefined : openedAs(kept);
   return {

@@ -14,14 +14,14 @@ import { truncate } from "./write.ts";
 export async function setattr(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Outgoing,
   caller: Caller,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   change: SetAttributes,
 ): Promise<Attributed> {
   context.requirements.writable();
-  if (change.size === undefined) return setRest(context, caller, lineage, change);
-  await truncate(context, caller, lineage, change.size, change.handle);
+  if (change.size === undefined) return setRest(context, caller, kernelNodeId, change);
+  await truncate(context, caller, kernelNodeId, change.size, change.handle);
   try {
-    return await setRest(context, caller, lineage, change);
+    return await setRest(context, caller, kernelNodeId, change);
   } catch (error) {
     // The kernel gets an error, so it does not know the new size of the file.
     context.kernel.expireAll();
@@ -33,18 +33,18 @@ export async function setattr(
 async function setRest(
   context: Rows & LocalFiles & Kernel & Uploads & Host & Tree,
   caller: Caller,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   change: SetAttributes,
 ): Promise<Attributed> {
   const user = change.uid === undefined ? undefined : await context.owners.account("user", change.uid);
   const group = change.gid === undefined ? undefined : await context.owners.account("group", change.gid);
-  const inode = context.requirements.inode(lineage);
+  const inode = context.requirements.inode(kernelNodeId);
   const time = context.stats.now();
   const mtime = resolve(change.mtime, time);
   // While the cache file is open for writing, its own mtime counts, so that changes first.
   if (mtime !== undefined && inode.kind === "file") await context.cacheFiles.setTimes(inode, mtime);
   const set = () => {
-    const current = context.requirements.inode(lineage);
+    const current = context.requirements.inode(kernelNodeId);
     const attributes = changedAttributes(context, current, { ...change, user, group }, mtime);
     const atime = resolve(change.atime, time);
     const isChanged = attributes !== current.attributes;
@@ -60,13 +60,13 @@ async function setRest(
   // result is the same, so it needs no entry in the request log. With a size the result may differ: the truncated file
   // may have been replaced by another one meanwhile.
   if (isOfOpen(change)) context.metadata.changed.ours(() => context.metadata.transaction(set));
-  else if (change.size === undefined) context.kernel.byRequest(set, lineage);
-  else commitRequest(context, caller, set, { about: () => lineage, by: lineage });
-  const cacheFile = context.cacheFiles.get(lineage);
+  else if (change.size === undefined) context.kernel.byRequest(set, kernelNodeId);
+  else commitRequest(context, caller, set, { about: () => kernelNodeId, by: kernelNodeId });
+  const cacheFile = context.cacheFiles.get(kernelNodeId);
   // The file may have set-id bits now, which the next write must remove.
   if (cacheFile !== undefined) cacheFile.revokeWriteLeases();
   context.runtime.step("setattr: set");
-  return context.stats.attributed(context.requirements.inode(lineage), lineage);
+  return context.stats.attributed(context.requirements.inode(kernelNodeId), kernelNodeId);
 }
 
 /**
@@ -125,7 +125,7 @@ function checkXattrName(name: string): void {
 export async function setxattr(
   context: Rows & Kernel & Uploads & Host & Tree,
   caller: Caller,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   name: string,
   value: Uint8Array,
   flags: { create: boolean; replace: boolean },
@@ -134,7 +134,7 @@ export async function setxattr(
   checkXattrName(name);
   if (name.startsWith(RESERVED)) throw new FsError("EPERM", `${RESERVED}* is read-only`);
   if (value.length > VALUE_BYTES_MAX) throw new FsError("ERANGE", `more than ${VALUE_BYTES_MAX} bytes`);
-  changeXattrs(context, caller, lineage, (xattrs) => {
+  changeXattrs(context, caller, kernelNodeId, (xattrs) => {
     if (flags.create && name in xattrs) throw new FsError("EEXIST", `${name} is set`);
     if (flags.replace && !(name in xattrs)) throw new FsError("ENODATA", `no ${name}`);
     return { ...xattrs, [name]: Buffer.from(value).toString("base64") };
@@ -144,12 +144,12 @@ export async function setxattr(
 export async function removexattr(
   context: Rows & Kernel & Uploads & Host & Tree,
   caller: Caller,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   name: string,
 ): Promise<void> {
   context.requirements.writable();
   checkXattrName(name);
-  changeXattrs(context, caller, lineage, (xattrs) => {
+  changeXattrs(context, caller, kernelNodeId, (xattrs) => {
     if (!(name in xattrs)) throw new FsError("ENODATA", `no ${name}`);
     const { [name]: _, ...rest } = xattrs;
     return rest;
@@ -159,11 +159,11 @@ export async function removexattr(
 function changeXattrs(
   context: Rows & Kernel & Uploads & Host & Tree,
   caller: Caller,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   change: (xattrs: Record<string, string>) => Record<string, string>,
 ): void {
   const set = () => {
-    const inode = context.requirements.inode(lineage);
+    const inode = context.requirements.inode(kernelNodeId);
     const { xattrs: current = {}, ...others } = inode.attributes;
     const xattrs = change(current);
     const attributes = Object.keys(xattrs).length === 0 ? others : { ...others, xattrs };
@@ -173,13 +173,13 @@ function changeXattrs(
     context.metadata.inodes.update(inode.id, { attributes, ctime: context.stats.nowText() });
     context.queue.setInodeDirty(inode.id);
   };
-  commitRequest(context, caller, set, { by: lineage });
+  commitRequest(context, caller, set, { by: kernelNodeId });
   context.runtime.step("xattr: set");
 }
 
-export async function getxattr(context: Tree, lineage: KernelNodeId, name: string): Promise<Uint8Array> {
+export async function getxattr(context: Tree, kernelNodeId: KernelNodeId, name: string): Promise<Uint8Array> {
   checkXattrName(name);
-  const value = context.requirements.inode(lineage).attributes.xattrs?.[name];
+  const value = context.requirements.inode(kernelNodeId).attributes.xattrs?.[name];
   if (value === undefined) throw new FsError("ENODATA", `no ${name}`);
   return Buffer.from(value, "base64");
 }
@@ -188,8 +188,8 @@ export async function getxattr(context: Tree, lineage: KernelNodeId, name: strin
  * The names that a program can ask for. The gateway may hold other names too. They stay there and are not shown,
  * because programs would fail over them.
  */
-export async function listxattr(context: Tree, lineage: KernelNodeId): Promise<string[]> {
-  return Object.keys(context.requirements.inode(lineage).attributes.xattrs ?? {}).filter(canBeAskedFor);
+export async function listxattr(context: Tree, kernelNodeId: KernelNodeId): Promise<string[]> {
+  return Object.keys(context.requirements.inode(kernelNodeId).attributes.xattrs ?? {}).filter(canBeAskedFor);
 }
 
 function canBeAskedFor(name: string): boolean {

@@ -104,7 +104,7 @@ async function make(
     context.names.add(folder.id, name, inode.id, isFolder ? "folder" : "file");
     return inode;
   };
-  const made = commitRequest(context, caller, makeIt, { about: ({ lineage }) => lineage });
+  const made = commitRequest(context, caller, makeIt, { about: ({ kernelNodeId }) => kernelNodeId });
   context.runtime.step("make: named");
   return made;
 }
@@ -125,7 +125,7 @@ export async function create(
     if (flags.exclusive) throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     const inode = context.metadata.inodes.get(existing.inode);
     if (inode === undefined) throw new FsError("EIO", `entry ${existing.id} without inode`);
-    return shown(context, inode.lineage, await open(context, caller, inode.lineage, flags));
+    return shown(context, inode.kernelNodeId, await open(context, caller, inode.kernelNodeId, flags));
   }
   const makeIt = () => {
     const content = isPassthroughAtOnce(context, flags) ? WRITTEN : EMPTY;
@@ -133,18 +133,18 @@ export async function create(
     const entry = context.names.add(folder.id, name, inode.id, "file");
     return { inode, entry, hasRow: prepareOpen(context, inode, flags) };
   };
-  const made = commitRequest(context, caller, makeIt, { about: ({ inode }) => inode.lineage });
+  const made = commitRequest(context, caller, makeIt, { about: ({ inode }) => inode.kernelNodeId });
   context.runtime.step("create: named");
-  const { lineage } = made.inode;
+  const { kernelNodeId } = made.inode;
   const { notLookedUp } = context.fileState;
-  notLookedUp.add(lineage);
+  notLookedUp.add(kernelNodeId);
   try {
-    return await shown(context, lineage, await openCreated(context, caller, made, flags));
+    return await shown(context, kernelNodeId, await openCreated(context, caller, made, flags));
   } catch (error) {
     unmake(context, caller, made);
     throw error;
   } finally {
-    notLookedUp.delete(lineage);
+    notLookedUp.delete(kernelNodeId);
   }
 }
 
@@ -157,7 +157,7 @@ export async function openMade(
 ): Promise<Found & Opened> {
   const [entry] = context.metadata.entries.ofInode(inode.id);
   try {
-    return await shown(context, inode.lineage, await open(context, caller, inode.lineage, flags));
+    return await shown(context, inode.kernelNodeId, await open(context, caller, inode.kernelNodeId, flags));
   } catch (error) {
     // Equal times: nothing was done with the file since it was made, not even a rename.
     if (entry !== undefined && inode.ctime === inode.attributes.btime) unmake(context, caller, { inode, entry });
@@ -168,14 +168,14 @@ export async function openMade(
 /** The complete answer. If it fails, the handle is released, because the kernel would never close it. */
 async function shown(
   context: LocalFiles & Kernel & Host & Tree,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   opened: Opened,
 ): Promise<Found & Opened> {
   try {
-    return { ...(await context.stats.found(context.requirements.inode(lineage))), ...opened };
+    return { ...(await context.stats.found(context.requirements.inode(kernelNodeId))), ...opened };
   } catch (error) {
     await release(context, opened.handle);
-    throw fromDisk(error, `kernel node id ${lineage} cannot be looked at`);
+    throw fromDisk(error, `kernel node id ${kernelNodeId} cannot be looked at`);
   }
 }
 
@@ -196,13 +196,13 @@ function unmake(
     const inode = metadata.inodes.get(id);
     const [entry, ...others] = metadata.entries.ofInode(id);
     if (inode === undefined || entry === undefined || others.length > 0 || inode.size > 0) return;
-    if (context.cacheFiles.has(inode.lineage)) return;
+    if (context.cacheFiles.has(inode.kernelNodeId)) return;
     metadata.writers.end(id);
     // If the file was renamed meanwhile, it may have replaced another file, and nothing else is left of that.
     if (entry.parent !== made.entry.parent || entry.name !== made.entry.name) return;
     if (!sameAttributes(inode.attributes, made.inode.attributes)) return;
     context.names.remove(entry);
-    if (fileState.notLookedUp.has(inode.lineage)) context.orphans.dropIfUnused(inode.lineage);
+    if (fileState.notLookedUp.has(inode.kernelNodeId)) context.orphans.dropIfUnused(inode.kernelNodeId);
     if (mark !== undefined) metadata.done.undone(mark.id);
   });
 }
@@ -251,8 +251,8 @@ export async function symlink(
   return context.stats.found(await make(context, caller, parent, name, "symlink", { type: "symlink", target }));
 }
 
-export async function readlink(context: Tree, lineage: KernelNodeId): Promise<string> {
-  const inode = context.requirements.inode(lineage);
+export async function readlink(context: Tree, kernelNodeId: KernelNodeId): Promise<string> {
+  const inode = context.requirements.inode(kernelNodeId);
   if (inode.kind !== "symlink") throw new FsError("EINVAL", `inode ${inode.id} is no symlink`);
   return inode.attributes.target ?? "";
 }
@@ -264,7 +264,7 @@ export async function readlink(context: Tree, lineage: KernelNodeId): Promise<st
 export async function link(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Incoming,
   caller: Caller,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   parent: KernelNodeId,
   name: string,
 ): Promise<Found> {
@@ -275,9 +275,9 @@ export async function link(
   // Content that arrives by one name is shown by all names. Where the gateway keeps no versions, all names would lose
   // missing bytes of it once the head of that one name is replaced.
   if (!client.features.isFull) throw new FsError("EPERM", "the gateway shows only heads, so holds no links");
-  await requireFreeName(context, caller, parent, name, lineage);
+  await requireFreeName(context, caller, parent, name, kernelNodeId);
   const linkIt = () => {
-    const source = context.requirements.inode(lineage);
+    const source = context.requirements.inode(kernelNodeId);
     const folder = context.requirements.folder(parent);
     context.requirements.named(folder);
     if (source.kind === "folder") throw new FsError("EPERM", "no second name for a folder");
@@ -296,7 +296,7 @@ export async function link(
     if (source.linkGroup === null) context.queue.setInodeDirty(source.id);
     return linked;
   };
-  const inode = commitRequest(context, caller, linkIt, { about: () => lineage, by: lineage });
+  const inode = commitRequest(context, caller, linkIt, { about: () => kernelNodeId, by: kernelNodeId });
   context.runtime.step("link: named");
   return context.stats.found(inode);
 }

@@ -81,11 +81,11 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
     for (let after: number | undefined = FIRST_COOKIE; after !== undefined && mayDrop(); ) {
       const wanted = Math.min(BATCH, excess());
       const names = metadata.entries.list(folder.id, after, wanted);
-      const lineages = lineagesOf(names.filter((entry) => isAsTold(context, entry)));
-      const lacking = await unknownToKernel([folder.lineage, ...lineages.keys()]);
-      if (!lacking.has(folder.lineage) || !mayDrop()) break;
+      const kernelNodeIds = kernelNodeIdsOf(names.filter((entry) => isAsTold(context, entry)));
+      const lacking = await unknownToKernel([folder.kernelNodeId, ...kernelNodeIds.keys()]);
+      if (!lacking.has(folder.kernelNodeId) || !mayDrop()) break;
       const begun = runtime.elapsed();
-      const going = [...lineages].flatMap(([lineage, name]) => (lacking.has(lineage) ? [name] : []));
+      const going = [...kernelNodeIds].flatMap(([kernelNodeId, name]) => (lacking.has(kernelNodeId) ? [name] : []));
       const gone = drop(context, folder.id, going);
       if (gone > 0) runtime.step("names: dropped");
       dropped += gone;
@@ -96,28 +96,28 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
     return dropped;
   }
 
-  const unknownToKernel = async (lineages: readonly KernelNodeId[]): Promise<ReadonlySet<KernelNodeId>> =>
-    (await cache.unknownToKernel?.(lineages)) ?? new Set();
+  const unknownToKernel = async (kernelNodeIds: readonly KernelNodeId[]): Promise<ReadonlySet<KernelNodeId>> =>
+    (await cache.unknownToKernel?.(kernelNodeIds)) ?? new Set();
 
-  const lineagesOf = (names: readonly Entry[]): Map<KernelNodeId, Entry> =>
+  const kernelNodeIdsOf = (names: readonly Entry[]): Map<KernelNodeId, Entry> =>
     new Map(
       names.flatMap((name) => {
         const inode = metadata.inodes.get(name.inode);
-        return inode === undefined ? [] : [[inode.lineage, name]];
+        return inode === undefined ? [] : [[inode.kernelNodeId, name]];
       }),
     );
 
   /** True: the kernel does not have the folder, or has forgotten it now. It forgets the names in it first. */
-  async function isForgotten({ id, lineage }: Inode): Promise<boolean> {
-    if ((await unknownToKernel([lineage])).has(lineage)) return true;
+  async function isForgotten({ id, kernelNodeId }: Inode): Promise<boolean> {
+    if ((await unknownToKernel([kernelNodeId])).has(kernelNodeId)) return true;
     if (cache.prune === undefined) return false;
     for (let after: number | undefined = FIRST_COOKIE; after !== undefined && mayDrop(); ) {
       const names = metadata.entries.list(id, after, TOLD);
-      await cache.prune([...lineagesOf(names).keys()]);
+      await cache.prune([...kernelNodeIdsOf(names).keys()]);
       after = names.length < TOLD ? undefined : names.at(-1)?.id;
     }
-    await cache.prune([lineage]);
-    return (await unknownToKernel([lineage])).has(lineage);
+    await cache.prune([kernelNodeId]);
+    return (await unknownToKernel([kernelNodeId])).has(kernelNodeId);
   }
 
   return {
@@ -205,14 +205,14 @@ function isAsTold(context: Rows & LocalFiles & Remote & Tree, entry: Entry): boo
   const inode = metadata.inodes.get(number);
   if (row?.nodeId == null || inode === undefined) return false;
   if (!isAgreed(context, row) || !isInPlace(context, entry, row)) return false;
-  const { lineage, linkGroup, content, kind } = inode;
-  if (linkGroup !== null || metadata.entries.links(number) !== 1 || metadata.inodes.lineages(number).length !== 1)
+  const { kernelNodeId, linkGroup, content, kind } = inode;
+  if (linkGroup !== null || metadata.entries.links(number) !== 1 || metadata.inodes.kernelNodeIds(number).length !== 1)
     return false;
   if (kind === "folder") {
     // Nodes whose names programs moved out of the folder, or removed, are in it at the gateway.
     return inode.used === null && metadata.nodes.countBelow(row.nodeId) === 0 && !context.listings.isRunning(number);
   }
-  if (content !== "clean" || cacheFiles.has(lineage) || (metadata.cacheFiles.get(lineage)?.bytes ?? 0) > 0)
+  if (content !== "clean" || cacheFiles.has(kernelNodeId) || (metadata.cacheFiles.get(kernelNodeId)?.bytes ?? 0) > 0)
     return false;
   // Content that grew from a version of the node may have to be compared with the node.
   const isOnlyOrigin = metadata.inodes.withOrigin(row.nodeId).every((other) => other.id === number);

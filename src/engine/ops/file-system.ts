@@ -29,22 +29,22 @@ export function createFileSystem(
     unheard: () => context.kernel.expireAll(),
     noteProgramTime: (milliseconds, mayAsk) => context.foregroundThrottle.noteProgramTime(milliseconds, mayAsk),
     lookup: (caller, parent, name) => lookup.lookup(context, caller, parent, name),
-    forget: (lineages) => context.orphans.forgotten(lineages),
-    getattr: (_caller, lineage) => lookup.getattr(context, lineage),
-    setattr: (caller, lineage, change) => attributes.setattr(context, caller, lineage, change),
-    access: (_caller, lineage, mask) => lookup.access(context, lineage, mask),
+    forget: (kernelNodeIds) => context.orphans.forgotten(kernelNodeIds),
+    getattr: (_caller, kernelNodeId) => lookup.getattr(context, kernelNodeId),
+    setattr: (caller, kernelNodeId, change) => attributes.setattr(context, caller, kernelNodeId, change),
+    access: (_caller, kernelNodeId, mask) => lookup.access(context, kernelNodeId, mask),
     statfs: () => lookup.statfs(context),
 
-    readlink: (_caller, lineage) => create.readlink(context, lineage),
+    readlink: (_caller, kernelNodeId) => create.readlink(context, kernelNodeId),
     symlink: (caller, parent, name, target) => create.symlink(context, caller, parent, name, target),
     mknod: (caller, parent, name, kind, mode, rdev) => create.mknod(context, caller, parent, name, kind, mode, rdev),
     mkdir: (caller, parent, name, mode) => create.mkdir(context, caller, parent, name, mode),
-    link: (caller, lineage, parent, name) => create.link(context, caller, lineage, parent, name),
+    link: (caller, kernelNodeId, parent, name) => create.link(context, caller, kernelNodeId, parent, name),
     unlink: (caller, parent, name) => remove.unlink(context, caller, parent, name),
     rmdir: (caller, parent, name) => remove.rmdir(context, caller, parent, name),
     rename: (caller, from, to, flags) => rename(context, caller, from, to, flags),
 
-    open: (caller, lineage, flags) => open.open(context, caller, lineage, flags),
+    open: (caller, kernelNodeId, flags) => open.open(context, caller, kernelNodeId, flags),
     create: (caller, parent, name, mode, flags) => create.create(context, caller, parent, name, mode, flags),
     read: (caller, handle, offset, size) => read(context, caller, handle, offset, size),
     write: (caller, handle, offset, data, options) => write.write(context, caller, handle, offset, data, options),
@@ -54,16 +54,16 @@ export function createFileSystem(
     allocate: (caller, handle, mode, offset, length) => write.allocate(context, caller, handle, mode, offset, length),
     seek: (caller, handle, kind, offset) => seek(context, caller, handle, kind, offset),
 
-    opendir: (caller, lineage) => readdir.opendir(context, caller, lineage),
+    opendir: (caller, kernelNodeId) => readdir.opendir(context, caller, kernelNodeId),
     readdir: (caller, handle, cookie, limit, withAttributes) =>
       readdir.readdir(context, caller, handle, cookie, limit, withAttributes),
     fsyncdir: () => write.syncNames(context),
     releasedir: (handle) => readdir.releasedir(context, handle),
 
-    setxattr: (caller, lineage, name, value, flags) =>
-      attributes.setxattr(context, caller, lineage, name, value, flags),
-    getxattr: (_caller, lineage, name) => attributes.getxattr(context, lineage, name),
-    listxattr: (_caller, lineage) => attributes.listxattr(context, lineage),
-    removexattr: (caller, lineage, name) => attributes.removexattr(context, caller, lineage, name),
+    setxattr: (caller, kernelNodeId, name, value, flags) =>
+      attributes.setxattr(context, caller, kernelNodeId, name, value, flags),
+    getxattr: (_caller, kernelNodeId, name) => attributes.getxattr(context, kernelNodeId, name),
+    listxattr: (_caller, kernelNodeId) => attributes.listxattr(context, kernelNodeId),
+    removexattr: (caller, kernelNodeId, name) => attributes.removexattr(context, caller, kernelNodeId, name),
   };
 }

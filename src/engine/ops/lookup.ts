@@ -32,7 +32,7 @@ export async function lookup(
   if (inode === undefined) {
     // The kernel gets a negative entry only while the journal is live: then it is told as soon as the name exists.
     if (context.fresh.isLive() && context.kernel.noteNegative(folder.id, name)) {
-      return { lineage: undefined, entryValidMs: context.fresh.validMs() };
+      return { kernelNodeId: undefined, entryValidMs: context.fresh.validMs() };
     }
     throw new FsError("ENOENT", `no ${JSON.stringify(name)} in folder ${folder.id}`);
   }
@@ -40,13 +40,13 @@ export async function lookup(
 }
 
 /** For a superseded kernel node id, the answer has the size of its old bytes. */
-export async function getattr(context: Tree, lineage: KernelNodeId): Promise<Attributed> {
-  return context.stats.attributed(context.requirements.inode(lineage), lineage);
+export async function getattr(context: Tree, kernelNodeId: KernelNodeId): Promise<Attributed> {
+  return context.stats.attributed(context.requirements.inode(kernelNodeId), kernelNodeId);
 }
 
-export async function access(context: Tree, lineage: KernelNodeId, mask: number): Promise<void> {
+export async function access(context: Tree, kernelNodeId: KernelNodeId, mask: number): Promise<void> {
   const W_OK = 2;
-  context.requirements.inode(lineage);
+  context.requirements.inode(kernelNodeId);
   if ((mask & W_OK) !== 0) context.requirements.writable();
 }
 

@@ -17,26 +17,26 @@ import * as siblings from "./prefetch-files.ts";
 export async function open(
   context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
   caller: Caller,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   flags: OpenFlags,
 ): Promise<Opened> {
-  const inode = context.requirements.inode(lineage);
+  const inode = context.requirements.inode(kernelNodeId);
   if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
   if (inode.kind === "symlink") throw new FsError("ELOOP", "a symlink");
   if (inode.kind !== "file") throw new FsError("ENXIO", `a ${inode.kind} is opened by the kernel`);
-  requireShown(context, inode, lineage);
+  requireShown(context, inode, kernelNodeId);
   const openIt = () => openInode(context, caller, inode, flags);
-  if (flags.truncate) return context.cacheFiles.whileTruncating(lineage, openIt);
-  return flags.write ? whenFetched(context, lineage, caller.signal, openIt) : openIt();
+  if (flags.truncate) return context.cacheFiles.whileTruncating(kernelNodeId, openIt);
+  return flags.write ? whenFetched(context, kernelNodeId, caller.signal, openIt) : openIt();
 }
 
 /**
  * Throws ESTALE for a superseded or detached file, which takes no new opens: the kernel then looks the name up again.
  * Programs that have the file open go on with it.
  */
-export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode, lineage: KernelNodeId): void {
-  if (inode.lineage !== lineage || metadata.detachedFiles.get(inode.id) !== undefined) {
-    throw new FsError("ESTALE", `kernel node id ${lineage} is superseded`);
+export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode, kernelNodeId: KernelNodeId): void {
+  if (inode.kernelNodeId !== kernelNodeId || metadata.detachedFiles.get(inode.id) !== undefined) {
+    throw new FsError("ESTALE", `kernel node id ${kernelNodeId} is superseded`);
   }
 }
 
@@ -48,12 +48,12 @@ export function requireShown({ metadata }: Pick<Rows, "metadata">, inode: Inode,
  */
 export async function whenFetched<T>(
   context: LocalFiles & Remote,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   signal: AbortSignal,
   then: () => Promise<T>,
 ): Promise<T> {
   if (context.client.features.isFull) return then();
-  const cacheFile = await context.cacheFiles.open(lineage, { write: false });
+  const cacheFile = await context.cacheFiles.open(kernelNodeId, { write: false });
   try {
     await cacheFile.fetchAll(signal);
     if (!cacheFile.isKept) throw new FsError("ENOSPC", "the disk has no room for the whole file");
@@ -68,10 +68,10 @@ export async function whenFetched<T>(
  */
 export function fetchWholeFile(
   context: LocalFiles & Remote,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   signal: AbortSignal,
 ): Promise<void> {
-  return whenFetched(context, lineage, signal, async () => {});
+  return whenFetched(context, kernelNodeId, signal, async () => {});
 }
 
 /** How many times a newer version may come while the one before is being fetched. */
@@ -112,7 +112,7 @@ const isWriting = ({ write, truncate }: OpenFlags) => write || truncate;
  * has to make the row.
  */
 export function prepareOpen(context: Rows & LocalFiles, made: Inode, flags: OpenFlags): boolean {
-  const hasRow = context.cacheFiles.rowOfNewFile(made.lineage);
+  const hasRow = context.cacheFiles.rowOfNewFile(made.kernelNodeId);
   if (hasRow && isWriting(flags)) context.metadata.writers.begin(made.id);
   return hasRow;
 }
@@ -138,7 +138,7 @@ async function openInode(
 ): Promise<Opened> {
   const write = isWriting(flags);
   if (write) context.requirements.writable();
-  const cacheFile = await context.cacheFiles.open(inode.lineage, { write, isNew });
+  const cacheFile = await context.cacheFiles.open(inode.kernelNodeId, { write, isNew });
   let backing: number | undefined;
   let isCounted = false;
   let handle: HandleId;
@@ -154,20 +154,20 @@ async function openInode(
       append: flags.append,
       reader: cacheFile.createReader(),
     } as const;
-    handle = context.handles.give(caller, cacheFile.lineage, opened);
+    handle = context.handles.give(caller, cacheFile.kernelNodeId, opened);
   } catch (error) {
     // The kernel gets an error, so it does not know that the file may have been truncated.
     cacheFile.shownUnknown();
     if (isCounted) cacheFile.detach(write);
     await cacheFile.close({ write });
-    throw fromDisk(error, `cache file ${cacheFile.lineage} cannot be opened`);
+    throw fromDisk(error, `cache file ${cacheFile.kernelNodeId} cannot be opened`);
   }
   // A change of an earlier writer that has no snapshot yet must not wait until this writer closes.
   if (write) context.snapshots.whenQuiet(cacheFile);
   else siblings.opened(context, cacheFile);
   // A kernel node id has one content only, so the kernel's pages of it are right, unless downloaded bytes were found
   // wrong.
-  const keepCache = !context.fileState.distrusted.delete(cacheFile.lineage);
+  const keepCache = !context.fileState.distrusted.delete(cacheFile.kernelNodeId);
   return { handle, keepCache, noFlush: !write, ...(backing === undefined ? {} : { backing }) };
 }
 

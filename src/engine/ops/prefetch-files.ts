@@ -16,7 +16,10 @@ export function opened(context: Rows & LocalFiles & Remote & Host, cacheFile: Ca
   try {
     follow(context, cacheFile);
   } catch (error) {
-    context.log.debug({ err: error, lineage: cacheFile.lineage }, "the next files of a folder are not fetched ahead");
+    context.log.debug(
+      { err: error, lineage: cacheFile.kernelNodeId },
+      "the next files of a folder are not fetched ahead",
+    );
   }
 }
 
@@ -31,7 +34,7 @@ function follow(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile
   fileSequences.fetchNext(entry.parent, read, REACH, (next) => {
     const inode = context.metadata.inodes.get(next.inode);
     if (inode === undefined || !isWanted(context, inode)) return false;
-    context.background("fetching the next file of a folder", () => fetchWhole(context, inode.lineage));
+    context.background("fetching the next file of a folder", () => fetchWhole(context, inode.kernelNodeId));
     return true;
   });
 }
@@ -48,26 +51,26 @@ function mayFetch({ network, disk, metadata, settings, fileState }: Rows & Local
 /** True: a small clean file whose content is not here. */
 function isWanted(
   { metadata, cacheFiles }: Rows & LocalFiles,
-  { kind, content, size, lineage, originVersion }: Inode,
+  { kind, content, size, kernelNodeId, originVersion }: Inode,
 ): boolean {
   if (kind !== "file" || content !== "clean" || originVersion === null || size === 0 || size > SMALL) return false;
-  return !cacheFiles.has(lineage) && !isWhole(metadata.cacheFiles.get(lineage));
+  return !cacheFiles.has(kernelNodeId) && !isWhole(metadata.cacheFiles.get(kernelNodeId));
 }
 
 /** Fetches the file as if a program read it. If that fails, a program that opens it will fetch it. */
-async function fetchWhole(context: LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
+async function fetchWhole(context: LocalFiles & Host, kernelNodeId: KernelNodeId): Promise<void> {
   const { fileState } = context;
   const { signal } = fileState.stopped;
   fileState.filePrefetches += 1;
   try {
-    const cacheFile = await context.cacheFiles.open(lineage, { write: false });
+    const cacheFile = await context.cacheFiles.open(kernelNodeId, { write: false });
     try {
       await cacheFile.prefetchSmall(signal);
     } finally {
       await cacheFile.close({ write: false });
     }
   } catch (error) {
-    context.log.debug({ err: error, lineage }, "fetching the next file of a folder failed");
+    context.log.debug({ err: error, lineage: kernelNodeId }, "fetching the next file of a folder failed");
   } finally {
     fileState.filePrefetches -= 1;
   }

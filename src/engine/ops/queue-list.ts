@@ -203,7 +203,7 @@ function stateOf(
 
 function unreadableWhy(context: Rows & LocalFiles, row: NodeRow): string | undefined {
   const inode = inodeOf(context, row);
-  const unreadable = inode && context.readFailures.get(inode.lineage);
+  const unreadable = inode && context.readFailures.get(inode.kernelNodeId);
   if (unreadable === undefined) return undefined;
   return `its content could not be read ${unreadable.tries} times: ${unreadable.why}`;
 }
@@ -257,7 +257,7 @@ function bytesOf(context: Rows, row: NodeRow): number {
 function isLost(context: Rows & LocalFiles, row: NodeRow): boolean {
   const inode = inodeOf(context, row);
   if (context.disk.trouble !== "gone" || inode === undefined || bytesOf(context, row) === 0) return false;
-  return !context.cacheFiles.has(inode.lineage);
+  return !context.cacheFiles.has(inode.kernelNodeId);
 }
 
 function isOpen(context: Rows & LocalFiles, row: NodeRow): boolean {

@@ -14,10 +14,10 @@ const DOT_DOT = 2;
 export async function opendir(
   context: Kernel & Tree & Incoming,
   caller: Caller,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
 ): Promise<Opened> {
-  const folder = context.requirements.folder(lineage);
-  const handle = context.handles.give(caller, lineage, { kind: "folder", inode: folder.id, pass: undefined });
+  const folder = context.requirements.folder(kernelNodeId);
+  const handle = context.handles.give(caller, kernelNodeId, { kind: "folder", inode: folder.id, pass: undefined });
   context.folders.visit(folder.id);
   return { handle, keepCache: folder.listed !== null && context.kernel.isListed(folder.id) };
 }

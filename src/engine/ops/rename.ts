@@ -112,7 +112,7 @@ async function bringReplacementWhole(
   const source = inodeAt(context, from);
   if (target === undefined || source === undefined || target.id === source.id) return;
   for (const inode of isExchange ? [source, target] : [source]) {
-    if (!context.names.mayLeaveNode(inode.id)) await fetchWholeFile(context, inode.lineage, caller.signal);
+    if (!context.names.mayLeaveNode(inode.id)) await fetchWholeFile(context, inode.kernelNodeId, caller.signal);
   }
 }
 
@@ -130,7 +130,7 @@ async function makeReplacementSafe(context: Rows & LocalFiles & Tree, from: Plac
   const target = inodeAt(context, to);
   if (target === undefined || target.id === source.id || target.synced === "never") return;
   if (source.kind !== "file" || source.content !== "dirty" || source.synced === "durable") return;
-  const cacheFile = await context.cacheFiles.open(source.lineage, { write: false });
+  const cacheFile = await context.cacheFiles.open(source.kernelNodeId, { write: false });
   try {
     await cacheFile.makeDurable();
   } catch (error) {

@@ -41,31 +41,31 @@ function dropPrivileges({ metadata }: Rows, cacheFile: CacheFile): void {
 export async function truncate(
   context: Rows & LocalFiles & Kernel & Remote & Tree & Outgoing,
   caller: Caller,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   size: number,
   handleId?: HandleId,
 ): Promise<void> {
-  const inode = context.requirements.inode(lineage);
+  const inode = context.requirements.inode(kernelNodeId);
   if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
   if (inode.kind !== "file") throw new FsError("EINVAL", `a ${inode.kind} has no size`);
   if (handleId !== undefined && context.handles.has(handleId)) {
     const { cacheFile } = writableOf(context, handleId);
-    await context.cacheFiles.whileTruncating(lineage, () => cacheFile.truncate(caller, size));
+    await context.cacheFiles.whileTruncating(kernelNodeId, () => cacheFile.truncate(caller, size));
     context.snapshots.whenQuiet(cacheFile);
     return;
   }
   context.requirements.writable();
-  requireShown(context, inode, lineage);
+  requireShown(context, inode, kernelNodeId);
   const truncateIt = async () => {
-    const opened = await context.cacheFiles.open(lineage, { write: true });
+    const opened = await context.cacheFiles.open(kernelNodeId, { write: true });
     try {
       await opened.truncate(caller, size);
     } finally {
       await opened.close({ write: true });
     }
   };
-  await context.cacheFiles.whileTruncating(lineage, () =>
-    size > 0 ? whenFetched(context, lineage, caller.signal, truncateIt) : truncateIt(),
+  await context.cacheFiles.whileTruncating(kernelNodeId, () =>
+    size > 0 ? whenFetched(context, kernelNodeId, caller.signal, truncateIt) : truncateIt(),
   );
 }
 

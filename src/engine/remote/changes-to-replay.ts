@@ -84,7 +84,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
    * True: the inode has only one kernel node id. The kernel itself reports changes by programs here, but not to
    * watchers that know the inode by an earlier number.
    */
-  const hasOneNumber = (inode: InodeId) => metadata.inodes.lineages(inode).length === 1;
+  const hasOneNumber = (inode: InodeId) => metadata.inodes.kernelNodeIds(inode).length === 1;
 
   /**
    * True: two inodes turned out to be one file of a hard link group (link-groups.ts). The file was not written, and its
@@ -193,10 +193,15 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
 
   /** The replays of a move if the kernel already knows the inode at its new place. */
   function movedAlready(inode: InodeId, from: Place, to: Place): Replay[] {
-    const { kind, lineage } = metadata.inodes.get(inode) ?? {};
-    if (lineage === undefined || inodeAt(from) !== undefined) return [];
-    const gone: Replay = { what: "gone", ...from, kind: kind === "folder" ? "folder" : "file", lineage: undefined };
-    return [gone, { what: "attributes", ...to, lineage }];
+    const { kind, kernelNodeId } = metadata.inodes.get(inode) ?? {};
+    if (kernelNodeId === undefined || inodeAt(from) !== undefined) return [];
+    const gone: Replay = {
+      what: "gone",
+      ...from,
+      kind: kind === "folder" ? "folder" : "file",
+      kernelNodeId: undefined,
+    };
+    return [gone, { what: "attributes", ...to, kernelNodeId }];
   }
 
   function stepsOfName(place: Place, before: InodeId | null): Replay[] {
@@ -206,7 +211,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     // Another file has the place. Programs hear of a write, as of a save by a rename over the old file.
     if (before !== null) return stepsOfInode(inode.id, inode.kind === "file" ? "content" : "attributes", place);
     if (!isUnreported(place) && !canAskAgain(place)) return stepsOfKnown(inode, place);
-    return [{ what: "made", ...place, kind: inode.kind }, ...closed(inode, place, inode.lineage)];
+    return [{ what: "made", ...place, kind: inode.kind }, ...closed(inode, place, inode.kernelNodeId)];
   }
 
   /** The replays of a new entry whose name the kernel already knows. A second name of a file is not a write. */
@@ -224,11 +229,11 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     }
     if (former?.kind !== "file" || elsewhere !== undefined) {
       // A folder that was removed by its own kernel node id could take no name any more if it came back.
-      return [{ what: "gone", ...place, kind: former?.kind === "folder" ? "folder" : "file", lineage: undefined }];
+      return [{ what: "gone", ...place, kind: former?.kind === "folder" ? "folder" : "file", kernelNodeId: undefined }];
     }
     // The loss of its name gave the inode a new kernel node id (files/orphans.ts), of which the kernel was not told.
-    const lineage = metadata.inodes.lineages(before).at(-2) ?? former.lineage;
-    return [{ what: "gone", ...place, kind: "file", lineage }];
+    const kernelNodeId = metadata.inodes.kernelNodeIds(before).at(-2) ?? former.kernelNodeId;
+    return [{ what: "gone", ...place, kind: "file", kernelNodeId }];
   }
 
   /**
@@ -238,19 +243,24 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
   function stepsOfInode(id: InodeId, what: "content" | "attributes", place: Place): Replay[] {
     const inode = metadata.inodes.get(id);
     if (inode === undefined) return [];
-    const earlier = isWatched(id) ? metadata.inodes.lineages(id).filter((lineage) => lineage !== inode.lineage) : [];
-    const all = [...earlier.slice(1 - EACH_MAX), inode.lineage];
-    if (what === "attributes") return all.map((lineage) => ({ what, ...place, lineage }));
-    return all.flatMap((lineage) => [{ what: "written", ...place, lineage }, ...closed(inode, place, lineage)]);
+    const earlier = isWatched(id)
+      ? metadata.inodes.kernelNodeIds(id).filter((kernelNodeId) => kernelNodeId !== inode.kernelNodeId)
+      : [];
+    const all = [...earlier.slice(1 - EACH_MAX), inode.kernelNodeId];
+    if (what === "attributes") return all.map((kernelNodeId) => ({ what, ...place, kernelNodeId }));
+    return all.flatMap((kernelNodeId) => [
+      { what: "written", ...place, kernelNodeId },
+      ...closed(inode, place, kernelNodeId),
+    ]);
   }
 
   /**
    * The replay of the close after a write. There is none for an executable, which could not be started while it seems
    * to be open for writing.
    */
-  function closed({ kind, attributes }: Inode, place: Place, lineage: KernelNodeId): Replay[] {
+  function closed({ kind, attributes }: Inode, place: Place, kernelNodeId: KernelNodeId): Replay[] {
     const isWritable = kind === "file" && ((attributes.mode ?? 0) & 0o111) === 0;
-    return isWritable ? [{ what: "closed", ...place, lineage }] : [];
+    return isWritable ? [{ what: "closed", ...place, kernelNodeId }] : [];
   }
 
   /**
@@ -348,7 +358,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
       const of = current;
       if (of?.what !== "made" || isUnreported(of) || !canAskAgain(of) || isCovered()) return;
       const folder = metadata.inodes.get(of.folder);
-      if (folder !== undefined) await cache.expireNow?.(folder.lineage, of.name);
+      if (folder !== undefined) await cache.expireNow?.(folder.kernelNodeId, of.name);
       if (current === of) isAskedAgain = true;
     },
     isMaking(place) {
@@ -369,7 +379,8 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
       }
       if (current.what === "moved") steps = movedAlready(current.inode, { folder, name }, current.to);
       // The rows do not know the kind of the entry any more, but the kernel may know that it was a folder.
-      else if (current.what === "gone" && isFolder) steps.unshift({ ...current, kind: "folder", lineage: undefined });
+      else if (current.what === "gone" && isFolder)
+        steps.unshift({ ...current, kind: "folder", kernelNodeId: undefined });
     },
     drop() {
       current = undefined;

@@ -85,38 +85,39 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
         return isIt ? foundAs(current.inode) : asItIs();
       }
       default: {
-        const { id } = context.requirements.inode(current.lineage);
-        return isIt && inodeAt(current) === id ? foundAs(id, current.lineage) : asItIs();
+        const { id } = context.requirements.inode(current.kernelNodeId);
+        return isIt && inodeAt(current) === id ? foundAs(id, current.kernelNodeId) : asItIs();
       }
     }
   }
 
-  async function foundAs(id: InodeId, lineage?: KernelNodeId): Promise<Found> {
+  async function foundAs(id: InodeId, kernelNodeId?: KernelNodeId): Promise<Found> {
     const inode = metadata.inodes.get(id);
     if (inode === undefined) throw new FsError("ENOENT", `inode ${id} has gone`);
     const now = await context.stats.found(inode);
-    if (lineage === undefined || lineage === inode.lineage) return { ...now, ...AT_ONCE };
-    const then = await context.stats.attributed(inode, lineage);
-    lent.set(lineage, (lent.get(lineage) ?? 0) + 1);
-    return { ...then, lineage, ...AT_ONCE };
+    if (kernelNodeId === undefined || kernelNodeId === inode.kernelNodeId) return { ...now, ...AT_ONCE };
+    const then = await context.stats.attributed(inode, kernelNodeId);
+    lent.set(kernelNodeId, (lent.get(kernelNodeId) ?? 0) + 1);
+    return { ...then, kernelNodeId, ...AT_ONCE };
   }
 
   /**
    * The answer for a name that is gone. Shows the orphan itself, if there is one, so that a program that watches it
    * hears of its end. Otherwise a stand-in.
    */
-  function formerly({ kind, lineage }: Extract<Replay, { what: "gone" }>): Promise<Found> {
-    const inode = lineage === undefined ? undefined : metadata.inodes.ofKernelNodeId(lineage);
+  function formerly({ kind, kernelNodeId }: Extract<Replay, { what: "gone" }>): Promise<Found> {
+    const inode = kernelNodeId === undefined ? undefined : metadata.inodes.ofKernelNodeId(kernelNodeId);
     const isOrphan = inode !== undefined && metadata.entries.links(inode.id) === 0;
-    if (isOrphan) return foundAs(inode.id, lineage);
+    if (isOrphan) return foundAs(inode.id, kernelNodeId);
     stoodFor = replays.current;
     return gone(kind);
   }
 
   async function gone(kind: "file" | "folder"): Promise<Found> {
     const { stat } = await fileSystem.getattr(NOBODY, ROOT);
-    const [inode, lineage] = [inodeId(GONE[kind]), kernelNodeId(GONE[kind])];
-    return { stat: { ...stat, inode, kind, mode: 0o600, links: 1, size: 0 }, lineage, ...AT_ONCE };
+    const inode = inodeId(GONE[kind]);
+    const shown = { ...stat, inode, kind, mode: 0o600, links: 1, size: 0 };
+    return { stat: shown, kernelNodeId: kernelNodeId(GONE[kind]), ...AT_ONCE };
   }
 
   async function made(caller: Caller, parent: KernelNodeId, name: string): Promise<Found> {
@@ -124,7 +125,7 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
     if (!isPlace(parent, name, current) || !replays.isMaking(current)) return refuse();
     done = current;
     const now = told(parent, name, await fileSystem.lookup(caller, parent, name));
-    return now.lineage === undefined || now.stat.kind !== current.kind ? refuse() : now;
+    return now.kernelNodeId === undefined || now.stat.kind !== current.kind ? refuse() : now;
   }
 
   async function removed(caller: Caller, parent: KernelNodeId, name: string): Promise<void> {
@@ -132,23 +133,23 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
     if (!isPlace(parent, name, current) || inodeAt(current) !== undefined) refuse();
     // If the replayer did not look the name up, it holds the inode's own number. A removal by that number would make an
     // inode that is elsewhere now count as removed, and a folder that comes back could take no name any more.
-    if (current.lineage === undefined && stoodFor !== current) refuse();
+    if (current.kernelNodeId === undefined && stoodFor !== current) refuse();
     done = current;
   }
 
-  async function touched(caller: Caller, lineage: KernelNodeId): Promise<Attributed> {
+  async function touched(caller: Caller, kernelNodeId: KernelNodeId): Promise<Attributed> {
     const current = currentOf(caller, "written", "attributes");
-    const inode = context.requirements.inode(lineage);
-    return inode.id === inodeAt(current) ? context.stats.attributed(inode, lineage) : refuse();
+    const inode = context.requirements.inode(kernelNodeId);
+    return inode.id === inodeAt(current) ? context.stats.attributed(inode, kernelNodeId) : refuse();
   }
 
   /** A handle that is opened only to be closed, so that watchers hear of the close. It blocks no program. */
   function opened(
     caller: Caller,
-    lineage: KernelNodeId,
+    kernelNodeId: KernelNodeId,
   ): { handle: HandleId; keepCache: true; noFlush: true; direct: true } {
     const current = currentOf(caller, "closed");
-    if (context.requirements.inode(lineage).id !== inodeAt(current)) refuse();
+    if (context.requirements.inode(kernelNodeId).id !== inodeAt(current)) refuse();
     return { handle: NOTHING, keepCache: true, noFlush: true, direct: true };
   }
 
@@ -166,7 +167,7 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
     if (!replays.isAnyPlace) return answer;
     const place = placeOf(parent, name);
     if (place === undefined) return answer;
-    if (answer.lineage !== undefined) {
+    if (answer.kernelNodeId !== undefined) {
       replays.told(place);
       return forNow(place, answer);
     }
@@ -195,21 +196,21 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
       if (isReplayer(caller)) return lookup(caller, parent, name);
       return shown(told(parent, name, await fileSystem.lookup(caller, parent, name)));
     },
-    forget(lineages) {
-      if (lent.size === 0) return fileSystem.forget(lineages);
+    forget(kernelNodeIds) {
+      if (lent.size === 0) return fileSystem.forget(kernelNodeIds);
       fileSystem.forget(
-        lineages.filter(({ lineage, count }) => {
-          const given = lent.get(lineage) ?? 0;
-          if (given > 1) lent.set(lineage, given - 1);
-          else lent.delete(lineage);
+        kernelNodeIds.filter(({ kernelNodeId, count }) => {
+          const given = lent.get(kernelNodeId) ?? 0;
+          if (given > 1) lent.set(kernelNodeId, given - 1);
+          else lent.delete(kernelNodeId);
           return count !== 1 || given === 0;
         }),
       );
     },
-    async getattr(caller, lineage, handle) {
-      if (lineage === GONE.file) return gone("file");
-      if (lineage === GONE.folder) return gone("folder");
-      const answer = await fileSystem.getattr(caller, lineage, handle);
+    async getattr(caller, kernelNodeId, handle) {
+      if (kernelNodeId === GONE.file) return gone("file");
+      if (kernelNodeId === GONE.folder) return gone("folder");
+      const answer = await fileSystem.getattr(caller, kernelNodeId, handle);
       return isReplayer(caller) ? answer : shown(answer);
     },
     async readdir(caller, handle, cookie, limit, withAttributes) {
@@ -225,12 +226,14 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
         return { ...entry, found: forNow({ folder, name }, one) };
       });
     },
-    async setattr(caller, lineage, change) {
-      if (!isReplayer(caller)) return fileSystem.setattr(caller, lineage, change);
-      return change.size === undefined ? touched(caller, lineage) : refuse();
+    async setattr(caller, kernelNodeId, change) {
+      if (!isReplayer(caller)) return fileSystem.setattr(caller, kernelNodeId, change);
+      return change.size === undefined ? touched(caller, kernelNodeId) : refuse();
     },
-    async open(caller, lineage, flags) {
-      return isReplayer(caller) && isChange(flags) ? opened(caller, lineage) : fileSystem.open(caller, lineage, flags);
+    async open(caller, kernelNodeId, flags) {
+      return isReplayer(caller) && isChange(flags)
+        ? opened(caller, kernelNodeId)
+        : fileSystem.open(caller, kernelNodeId, flags);
     },
     async mknod(caller, parent, name, ...rest) {
       if (isReplayer(caller)) return made(caller, parent, name);
@@ -265,15 +268,15 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
       if (isReplayer(caller)) return refuse();
       return madeHere(parent, name, await fileSystem.create(caller, parent, name, mode, flags));
     },
-    async link(caller, lineage, parent, name) {
+    async link(caller, kernelNodeId, parent, name) {
       if (isReplayer(caller)) return refuse();
-      return madeHere(parent, name, await fileSystem.link(caller, lineage, parent, name));
+      return madeHere(parent, name, await fileSystem.link(caller, kernelNodeId, parent, name));
     },
-    async setxattr(caller, lineage, name, value, flags) {
-      return isReplayer(caller) ? refuse() : fileSystem.setxattr(caller, lineage, name, value, flags);
+    async setxattr(caller, kernelNodeId, name, value, flags) {
+      return isReplayer(caller) ? refuse() : fileSystem.setxattr(caller, kernelNodeId, name, value, flags);
     },
-    async removexattr(caller, lineage, name) {
-      return isReplayer(caller) ? refuse() : fileSystem.removexattr(caller, lineage, name);
+    async removexattr(caller, kernelNodeId, name) {
+      return isReplayer(caller) ? refuse() : fileSystem.removexattr(caller, kernelNodeId, name);
     },
   } satisfies Partial<FileSystem>);
 }

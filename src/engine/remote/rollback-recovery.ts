@@ -42,35 +42,35 @@ export function createRollbackRecovery(
   /** The number of failures of the gateway, by kernel node id. */
   const failed = new Map<KernelNodeId, number>();
 
-  async function lookAt(lineage: KernelNodeId, signal: AbortSignal): Promise<void> {
-    const inode = currentOf(context, lineage);
-    if (inode === undefined || there.has(lineage)) return;
+  async function lookAt(kernelNodeId: KernelNodeId, signal: AbortSignal): Promise<void> {
+    const inode = currentOf(context, kernelNodeId);
+    if (inode === undefined || there.has(kernelNodeId)) return;
     const heads = new Map<NodeRowId, string>();
     for (const { id, nodeId, base } of context.nodeRows.ofInode(inode.id)) {
       if (nodeId === null || base?.head == null || isStandIn(base.head)) continue;
-      const isUnknown = (failed.get(lineage) ?? 0) >= TRIES;
+      const isUnknown = (failed.get(kernelNodeId) ?? 0) >= TRIES;
       if (isUnknown || !(await isThere(context, nodeId, base.head, signal))) heads.set(id, base.head);
     }
-    if (heads.size > 0 && (await isTrue(context, inode, signal))) keep(context, inode.id, lineage, heads);
-    there.add(lineage);
+    if (heads.size > 0 && (await isTrue(context, inode, signal))) keep(context, inode.id, kernelNodeId, heads);
+    there.add(kernelNodeId);
   }
 
   return {
     async keepAll(signal) {
       let failure: unknown;
       for (let after: After<KernelNodeId> = 0; ; ) {
-        const lineages = metadata.cacheFiles.whole(after, SLICE);
-        const last = lineages.at(-1);
+        const kernelNodeIds = metadata.cacheFiles.whole(after, SLICE);
+        const last = kernelNodeIds.at(-1);
         if (last === undefined) break;
         after = last;
-        await forEachAtOnce(lineages, READERS, async (lineage) => {
+        await forEachAtOnce(kernelNodeIds, READERS, async (kernelNodeId) => {
           try {
-            await lookAt(lineage, signal);
+            await lookAt(kernelNodeId, signal);
           } catch (error) {
             if (!(error instanceof RemoteError) || OF_ALL.includes(error.code)) throw error;
-            failed.set(lineage, (failed.get(lineage) ?? 0) + 1);
+            failed.set(kernelNodeId, (failed.get(kernelNodeId) ?? 0) + 1);
             failure = error;
-            log.debug({ err: error, lineage }, "the gateway could not be asked whether it has a content");
+            log.debug({ err: error, lineage: kernelNodeId }, "the gateway could not be asked whether it has a content");
           }
         });
       }
@@ -84,9 +84,9 @@ export function createRollbackRecovery(
 }
 
 /** The inode, unless it was superseded or is dirty: dirty content is sent anyway. */
-function currentOf({ metadata }: Rows, lineage: KernelNodeId): Inode | undefined {
-  const inode = metadata.inodes.ofKernelNodeId(lineage);
-  return inode?.lineage === lineage && inode.kind === "file" && inode.content !== "dirty" ? inode : undefined;
+function currentOf({ metadata }: Rows, kernelNodeId: KernelNodeId): Inode | undefined {
+  const inode = metadata.inodes.ofKernelNodeId(kernelNodeId);
+  return inode?.kernelNodeId === kernelNodeId && inode.kind === "file" && inode.content !== "dirty" ? inode : undefined;
 }
 
 /** True: the gateway has this version. False also where that cannot be found out, so that the local bytes are kept. */
@@ -103,11 +103,11 @@ async function isThere(context: Remote & Sync, nodeId: string, version: string, 
  */
 async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: AbortSignal): Promise<boolean> {
   const { metadata, runtime, paths, disk, log } = context;
-  const path = paths.cacheFile(inode.lineage);
+  const path = paths.cacheFile(inode.kernelNodeId);
   try {
     if (inode.hash !== null) return (await runtime.files.hash(path, signal)).hash === inode.hash;
     const { size } = await runtime.files.stat(path);
-    return size === inode.size && metadata.cacheFiles.get(inode.lineage)?.doubted === 0;
+    return size === inode.size && metadata.cacheFiles.get(inode.kernelNodeId)?.doubted === 0;
   } catch (error) {
     if (signal.aborted || disk.trouble !== undefined) throw error;
     log.warn({ err: error, inode: inode.id }, "the local bytes of a content that the gateway has lost cannot be read");
@@ -119,13 +119,13 @@ async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: A
 function keep(
   context: Rows & LocalFiles & Uploads & Host & Tree,
   id: InodeId,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   heads: ReadonlyMap<NodeRowId, string>,
 ): void {
   const { metadata, cacheFiles, dirtyLog, log, fileState } = context;
   metadata.transaction(() => {
-    const inode = currentOf(context, lineage);
-    const isHere = isWhole(metadata.cacheFiles.get(lineage)) && !fileState.evicting.has(lineage);
+    const inode = currentOf(context, kernelNodeId);
+    const isHere = isWhole(metadata.cacheFiles.get(kernelNodeId)) && !fileState.evicting.has(kernelNodeId);
     if (inode?.id !== id || !isHere) return;
     const rows = context.nodeRows.ofInode(id);
     const behind = rows.filter((row) => row.base?.head != null && heads.get(row.id) === row.base.head);
@@ -137,12 +137,12 @@ function keep(
     const noOrigin = { originNode: null, originVersion: null };
     const changed = { content: "dirty", changes: inode.changes + 1, hash: null, synced: "never" } as const;
     const kept = metadata.inodes.update(id, { ...changed, ...noOrigin });
-    metadata.cacheFiles.update(lineage, { ...noOrigin, originHash: null, unproven: NO_RANGES });
+    metadata.cacheFiles.update(kernelNodeId, { ...noOrigin, originHash: null, unproven: NO_RANGES });
     // A change made here keeps its age, so that a drain under way does not end without it.
     for (const row of context.nodeRows.ofInode(id)) context.queue.setNodeDirty(row, row.changedAt);
     metadata.afterCommit(() => {
       // The file may be open, and programs may write to it. No check may compare it with the lost version any more.
-      cacheFiles.get(lineage)?.leaveOriginForGood();
+      cacheFiles.get(kernelNodeId)?.leaveOriginForGood();
       context.dirtyFiles.dirty(kept);
       void dirtyLog.flush();
       log.warn({ inode: id, size: inode.size }, "the gateway has lost this content: it is kept, and sent again");

@@ -42,9 +42,9 @@ export async function recoverOpenFiles(
   const written = resumed === undefined ? new Set<KernelNodeId>() : writtenBy(resumed);
   const mapped = resumed === undefined ? [] : await mappedOf(context, inWriting, written);
   if (resumed === undefined)
-    for (const { lineage } of inWriting) await context.cacheFiles.leaveToDetachedWriters(lineage);
+    for (const { kernelNodeId } of inWriting) await context.cacheFiles.leaveToDetachedWriters(kernelNodeId);
   for (const inode of needsCheck || wasOlder ? inodes.unfinished() : inWriting) {
-    if (!wasOlder && (written.has(inode.lineage) || mapped.includes(inode.lineage))) continue;
+    if (!wasOlder && (written.has(inode.kernelNodeId) || mapped.includes(inode.kernelNodeId))) continue;
     await recoverInode(context, inode);
     context.dirtyFiles.named(inode.id);
   }
@@ -52,8 +52,8 @@ export async function recoverOpenFiles(
   metadata.transaction(() => {
     metadata.writers.endAll();
     // The writers of these files go on. Until they close, the rows may be behind the files.
-    for (const { id, lineage } of inWriting) {
-      if (written.has(lineage) || mapped.includes(lineage)) metadata.writers.begin(id);
+    for (const { id, kernelNodeId } of inWriting) {
+      if (written.has(kernelNodeId) || mapped.includes(kernelNodeId)) metadata.writers.begin(id);
     }
   });
   if (resumed !== undefined) await resumeHandles(context, resumed);
@@ -73,8 +73,8 @@ async function mappedOf(
   written: Set<KernelNodeId>,
 ): Promise<KernelNodeId[]> {
   const mapped: KernelNodeId[] = [];
-  for (const { lineage } of inWriting) {
-    if (!written.has(lineage) && !(await context.cacheFiles.hasNoWriter(lineage))) mapped.push(lineage);
+  for (const { kernelNodeId } of inWriting) {
+    if (!written.has(kernelNodeId) && !(await context.cacheFiles.hasNoWriter(kernelNodeId))) mapped.push(kernelNodeId);
   }
   return mapped;
 }
@@ -86,7 +86,7 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
   // The file was unlinked while it was open, and goes now.
   if (metadata.entries.links(inode.id) === 0 && metadata.detachedFiles.get(inode.id) === undefined) return;
   runtime.step("recover: a file a writer had");
-  const row = metadata.cacheFiles.get(inode.lineage);
+  const row = metadata.cacheFiles.get(inode.kernelNodeId);
   try {
     if (inode.content !== "dirty") return await recoverOpen(context, inode, row);
     if (row === undefined) {
@@ -94,10 +94,10 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
       return;
     }
     if (inode.hash !== null && (await context.cacheFiles.isStill(inode, inode.hash))) return;
-    const stat = await runtime.files.stat(paths.cacheFile(inode.lineage));
+    const stat = await runtime.files.stat(paths.cacheFile(inode.kernelNodeId));
     const { missing, unproven = NO_RANGES } = row;
     metadata.transaction(() => {
-      metadata.cacheFiles.update(inode.lineage, {
+      metadata.cacheFiles.update(inode.kernelNodeId, {
         size: stat.size,
         bytes: stat.allocated,
         ...(missing === undefined ? {} : { missing: clipRanges(missing, stat.size) }),
@@ -116,7 +116,10 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
   } catch (error) {
     if (!hasCode(error, "ENOENT")) throw error;
     if (inode.size === 0) return;
-    context.log.error({ inode: inode.id, lineage: inode.lineage }, "the only copy of changed content is not there");
+    context.log.error(
+      { inode: inode.id, lineage: inode.kernelNodeId },
+      "the only copy of changed content is not there",
+    );
   }
 }
 

@@ -51,11 +51,11 @@ export async function bringBack(context: Needs["context"], needsCheck: boolean):
   log.warn({ why }, "the database is older than the files: they are compared");
 
   const files = new Set<KernelNodeId>();
-  for await (const lineage of paths.cacheFiles()) files.add(lineage);
+  for await (const kernelNodeId of paths.cacheFiles()) files.add(kernelNodeId);
   const known = told?.known ?? (await begin(context, why, list, files));
   const needs: Needs = { context, list, files, known, needsCheck, gateway: { answers: true } };
-  for (const word of list.written.values()) if (files.has(word.lineage)) await bringFile(needs, word);
-  for (const lineage of files) if (!list.written.has(lineage)) await judgeUnconfirmed(needs, lineage);
+  for (const word of list.written.values()) if (files.has(word.kernelNodeId)) await bringFile(needs, word);
+  for (const kernelNodeId of files) if (!list.written.has(kernelNodeId)) await judgeUnconfirmed(needs, kernelNodeId);
   forgetDone(needs);
   metadata.settings.clear("restored");
   log.warn({ why, files: context.restored.files }, "the rows are as new as the files again");
@@ -89,8 +89,8 @@ function wasBrokenOff({ settings }: Rows["metadata"]): boolean {
  */
 function isAhead({ metadata: { inodes } }: Rows, { written }: DirtyLogContent): boolean {
   const newest = inodes.newestKernelNodeId();
-  return [...written.values()].some(({ lineage, changes }) => {
-    return lineage > newest || changes > (inodes.ofKernelNodeId(lineage)?.changes ?? changes);
+  return [...written.values()].some(({ kernelNodeId, changes }) => {
+    return kernelNodeId > newest || changes > (inodes.ofKernelNodeId(kernelNodeId)?.changes ?? changes);
   });
 }
 
@@ -107,12 +107,12 @@ async function begin(
   const { metadata, paths } = context;
   let snapshot: After<SnapshotId> = 0;
   for await (const id of paths.snapshots()) if (id > snapshot) snapshot = id;
-  let lineage: After<KernelNodeId> = 0;
-  for (const one of [...files, ...list.written.keys()]) if (one > lineage) lineage = one;
+  let kernelNodeId: After<KernelNodeId> = 0;
+  for (const one of [...files, ...list.written.keys()]) if (one > kernelNodeId) kernelNodeId = one;
   return metadata.transaction(() => {
     const known = metadata.inodes.newestKernelNodeId();
     metadata.settings.set("restored", JSON.stringify({ why, known }));
-    metadata.skipNumbers({ lineage, generation: snapshot });
+    metadata.skipNumbers({ kernelNodeId, generation: snapshot });
     metadata.cacheFiles.doubtAll();
     return known;
   });
@@ -121,15 +121,15 @@ async function begin(
 async function bringFile(needs: Needs, word: Written): Promise<void> {
   const { context, known } = needs;
   const { metadata, runtime, paths } = context;
-  const inode = metadata.inodes.ofKernelNodeId(word.lineage);
+  const inode = metadata.inodes.ofKernelNodeId(word.kernelNodeId);
   // The inode was removed before these rows were made, or never had a name. The sweep quarantines the file.
-  if (inode === undefined && (word.lineage <= known || word.path.length === 0)) return;
-  const stat = await runtime.files.stat(paths.cacheFile(word.lineage));
-  const missing = word.missingFrom === undefined ? NO_RANGES : await holesIn(context, word.lineage, stat.size);
+  if (inode === undefined && (word.kernelNodeId <= known || word.path.length === 0)) return;
+  const stat = await runtime.files.stat(paths.cacheFile(word.kernelNodeId));
+  const missing = word.missingFrom === undefined ? NO_RANGES : await holesIn(context, word.kernelNodeId, stat.size);
   if (inode === undefined) return placeFile(needs, word, stat, missing);
-  if (inode.lineage !== word.lineage || inode.kind !== "file") return;
+  if (inode.kernelNodeId !== word.kernelNodeId || inode.kind !== "file") return;
   const isNews = word.changes > inode.changes;
-  const row = metadata.cacheFiles.get(word.lineage);
+  const row = metadata.cacheFiles.get(word.kernelNodeId);
   // A change has only one line. Where bytes were missing then, the program may have written more of them since.
   const isFuller = word.missingFrom !== undefined && inode.content === "dirty" && !isWhole(row);
   if (!isNews && !isFuller) return;
@@ -143,8 +143,12 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
 }
 
 /** Ranges of an incomplete file that were neither written nor fetched. On the disk they are holes. */
-async function holesIn({ runtime, paths }: LocalFiles & Host, lineage: KernelNodeId, size: number): Promise<Ranges> {
-  const file = await runtime.files.open(paths.cacheFile(lineage), "r");
+async function holesIn(
+  { runtime, paths }: LocalFiles & Host,
+  kernelNodeId: KernelNodeId,
+  size: number,
+): Promise<Ranges> {
+  const file = await runtime.files.open(paths.cacheFile(kernelNodeId), "r");
   try {
     let holes = NO_RANGES;
     for (let at = 0; at < size; ) {
@@ -176,9 +180,9 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
     unproven: originHash === null ? NO_RANGES : clipRanges(missing, word.size ?? 0),
     usedAt: runtime.now(),
   };
-  if (metadata.cacheFiles.get(word.lineage) === undefined)
-    metadata.cacheFiles.create({ lineage: word.lineage, ...cacheFile });
-  else metadata.cacheFiles.update(word.lineage, cacheFile);
+  if (metadata.cacheFiles.get(word.kernelNodeId) === undefined)
+    metadata.cacheFiles.create({ kernelNodeId: word.kernelNodeId, ...cacheFile });
+  else metadata.cacheFiles.update(word.kernelNodeId, cacheFile);
   const names = metadata.entries.ofInode(inode.id);
   const rows = names.flatMap(({ id }) => metadata.nodes.ofEntry(id) ?? []);
   for (const row of rows) grewFrom(needs.context, row, word);
@@ -222,14 +226,14 @@ async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: R
   const { metadata, runtime, paths } = context;
   const folder = await folderOfFile(needs, word);
   // The list tells no name of some files. Their new name shows that they were recovered.
-  const name = word.path.at(-1) ?? context.conflictNames.free(folder, `file ${word.lineage}`, "recovered");
+  const name = word.path.at(-1) ?? context.conflictNames.free(folder, `file ${word.kernelNodeId}`, "recovered");
   await listIfPossible(needs, folder, name);
   const there = metadata.entries.find(folder, name);
-  if (there !== undefined && (await isSameContent(context, there, word.lineage))) {
-    return runtime.files.remove(paths.cacheFile(word.lineage));
+  if (there !== undefined && (await isSameContent(context, there, word.kernelNodeId))) {
+    return runtime.files.remove(paths.cacheFile(word.kernelNodeId));
   }
   metadata.transaction(() => {
-    const inode = metadata.inodes.adopt(newInode(context, word), word.lineage);
+    const inode = metadata.inodes.adopt(newInode(context, word), word.kernelNodeId);
     const row = there === undefined ? undefined : metadata.nodes.ofEntry(there.id);
     const former = there === undefined ? undefined : metadata.inodes.get(there.inode);
     const isWrittenOver = former?.kind === "file" && former.content === "clean" && grewOver(row, word);
@@ -304,47 +308,47 @@ async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name
 async function isSameContent(
   { metadata, runtime, paths }: Rows & LocalFiles & Host,
   there: Entry,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
 ): Promise<boolean> {
   const inode = metadata.inodes.get(there.inode);
   if (inode === undefined || inode.content !== "clean" || inode.hash === null) return false;
-  return (await runtime.files.hash(paths.cacheFile(lineage))).hash === inode.hash;
+  return (await runtime.files.hash(paths.cacheFile(kernelNodeId))).hash === inode.hash;
 }
 
 /**
  * A file that is not in the list. If the list is whole, the gateway has the content of the file, and a file that the
  * rows know is checked when it is opened. If the list is not whole, the file may hold changes: its hash decides.
  */
-async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<void> {
+async function judgeUnconfirmed(needs: Needs, kernelNodeId: KernelNodeId): Promise<void> {
   const { context, list, known } = needs;
   const { metadata, runtime, paths, log } = context;
-  const inode = metadata.inodes.ofKernelNodeId(lineage);
+  const inode = metadata.inodes.ofKernelNodeId(kernelNodeId);
   if (inode === undefined) {
-    if (lineage <= known) return;
-    if (list.isWhole) return runtime.files.remove(paths.cacheFile(lineage));
-    const stat = await runtime.files.stat(paths.cacheFile(lineage));
+    if (kernelNodeId <= known) return;
+    if (list.isWhole) return runtime.files.remove(paths.cacheFile(kernelNodeId));
+    const stat = await runtime.files.stat(paths.cacheFile(kernelNodeId));
     if (stat.allocated === 0) return;
-    const { hash } = await runtime.files.hash(paths.cacheFile(lineage));
+    const { hash } = await runtime.files.hash(paths.cacheFile(kernelNodeId));
     // Most likely the content came from the gateway. If not, it is a copy of the same bytes.
     if (metadata.inodes.isKnownContent(hash)) {
-      const target = await paths.quarantine(paths.cacheFile(lineage), `live-${lineage}`);
+      const target = await paths.quarantine(paths.cacheFile(kernelNodeId), `live-${kernelNodeId}`);
       return log.warn(
         { path: target },
         "a cache file without a row was moved to quarantine: the gateway has its content",
       );
     }
-    return placeFile(needs, { lineage, changes: 0, path: [] }, stat, NO_RANGES);
+    return placeFile(needs, { kernelNodeId, changes: 0, path: [] }, stat, NO_RANGES);
   }
-  const row = metadata.cacheFiles.get(lineage);
-  if (list.isWhole || inode.lineage !== lineage || inode.content !== "clean" || inode.kind !== "file") return;
+  const row = metadata.cacheFiles.get(kernelNodeId);
+  if (list.isWhole || inode.kernelNodeId !== kernelNodeId || inode.content !== "clean" || inode.kind !== "file") return;
   if (isWhole(row)) {
-    if ((await runtime.files.hash(paths.cacheFile(lineage))).hash === inode.hash) return;
-    const stat = await runtime.files.stat(paths.cacheFile(lineage));
+    if ((await runtime.files.hash(paths.cacheFile(kernelNodeId))).hash === inode.hash) return;
+    const stat = await runtime.files.stat(paths.cacheFile(kernelNodeId));
     metadata.transaction(() => {
       becomesChanged(
         { ...needs, needsCheck: true },
         inode,
-        { lineage, changes: inode.changes, path: [] },
+        { kernelNodeId, changes: inode.changes, path: [] },
         stat,
         NO_RANGES,
       );
@@ -353,8 +357,8 @@ async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<vo
     context.restored.files += 1;
     return;
   }
-  const target = await paths.quarantine(paths.cacheFile(lineage), `live-${lineage}`);
-  if (row !== undefined) metadata.cacheFiles.remove(lineage);
+  const target = await paths.quarantine(paths.cacheFile(kernelNodeId), `live-${kernelNodeId}`);
+  if (row !== undefined) metadata.cacheFiles.remove(kernelNodeId);
   log.warn({ path: target }, "an incomplete cache file was moved to quarantine: it may have been changed");
 }
 
@@ -364,10 +368,10 @@ async function judgeUnconfirmed(needs: Needs, lineage: KernelNodeId): Promise<vo
 function forgetDone({ context, files, list }: Needs): void {
   const { metadata, log } = context;
   for (const inode of metadata.inodes.unclean()) {
-    const isHere = files.has(inode.lineage) && (!list.isWhole || list.written.has(inode.lineage));
+    const isHere = files.has(inode.kernelNodeId) && (!list.isWhole || list.written.has(inode.kernelNodeId));
     if (inode.size === 0 || isHere) continue;
     metadata.transaction(() => {
-      if (metadata.cacheFiles.get(inode.lineage) !== undefined) metadata.cacheFiles.remove(inode.lineage);
+      if (metadata.cacheFiles.get(inode.kernelNodeId) !== undefined) metadata.cacheFiles.remove(inode.kernelNodeId);
       for (const entry of metadata.entries.ofInode(inode.id)) forgetName(context, entry, inode);
       metadata.detachedFiles.remove(inode.id);
     });

@@ -15,7 +15,7 @@ export interface Resumed {
 
 /** The kernel node ids that programs have open for writing. */
 export function writtenBy({ handles }: Resumed): Set<KernelNodeId> {
-  return new Set(handles.filter(({ write }) => write).map(({ lineage }) => lineage));
+  return new Set(handles.filter(({ write }) => write).map(({ kernelNodeId }) => kernelNodeId));
 }
 
 /** Takes over all handles. A file that cannot be opened again loses its handles. Never rejects for that. */
@@ -26,21 +26,24 @@ export async function resumeHandles(
   const files = new Map<KernelNodeId, KeptHandle[]>();
   for (const handle of handles) {
     if (handle.kind === "folder") resumeFolder(context, handle);
-    else files.set(handle.lineage, [...(files.get(handle.lineage) ?? []), handle]);
+    else files.set(handle.kernelNodeId, [...(files.get(handle.kernelNodeId) ?? []), handle]);
   }
-  for (const [lineage, ofFile] of files) {
+  for (const [kernelNodeId, ofFile] of files) {
     try {
-      await resumeFile(context, lineage, ofFile);
+      await resumeFile(context, kernelNodeId, ofFile);
     } catch (error) {
       // Programs that have this file open get errors. All others go on.
-      context.log.error({ err: error, lineage, handles: ofFile.length }, "an open file could not be taken over");
+      context.log.error(
+        { err: error, lineage: kernelNodeId, handles: ofFile.length },
+        "an open file could not be taken over",
+      );
       for (const { id } of ofFile) context.handleTable.remove(id);
     }
   }
 }
 
-function resumeFolder(context: Rows & Kernel, { id, lineage }: KeptHandle): void {
-  const folder = context.metadata.inodes.ofKernelNodeId(lineage);
+function resumeFolder(context: Rows & Kernel, { id, kernelNodeId }: KeptHandle): void {
+  const folder = context.metadata.inodes.ofKernelNodeId(kernelNodeId);
   // The rows are the listing, and their ids are its cookies. So the listing goes on where it was.
   if (folder !== undefined) context.handles.set(id, { kind: "folder", inode: folder.id, pass: undefined });
   else context.handleTable.remove(id);
@@ -48,10 +51,10 @@ function resumeFolder(context: Rows & Kernel, { id, lineage }: KeptHandle): void
 
 async function resumeFile(
   context: LocalFiles & Kernel & Outgoing,
-  lineage: KernelNodeId,
+  kernelNodeId: KernelNodeId,
   handles: readonly KeptHandle[],
 ): Promise<void> {
-  const cacheFile = await context.cacheFiles.resume(lineage, handles);
+  const cacheFile = await context.cacheFiles.resume(kernelNodeId, handles);
   context.snapshots.whenQuiet(cacheFile);
   for (const { id, write, append } of handles) {
     context.handles.set(id, { kind: "file", cacheFile, write, append, reader: cacheFile.createReader() });
@@ -64,19 +67,22 @@ async function resumeFile(
  */
 export async function resumeAllMapped(
   context: LocalFiles & Host & Outgoing,
-  lineages: readonly KernelNodeId[],
+  kernelNodeIds: readonly KernelNodeId[],
 ): Promise<void> {
-  for (const lineage of lineages) {
+  for (const kernelNodeId of kernelNodeIds) {
     try {
-      await resumeMapped(context, lineage);
+      await resumeMapped(context, kernelNodeId);
     } catch (error) {
-      context.log.error({ err: error, lineage }, "a file that a program has mapped could not be taken over");
+      context.log.error(
+        { err: error, lineage: kernelNodeId },
+        "a file that a program has mapped could not be taken over",
+      );
     }
   }
 }
 
-async function resumeMapped(context: LocalFiles & Outgoing, lineage: KernelNodeId): Promise<void> {
-  const cacheFile = await context.cacheFiles.resumeMapped(lineage);
+async function resumeMapped(context: LocalFiles & Outgoing, kernelNodeId: KernelNodeId): Promise<void> {
+  const cacheFile = await context.cacheFiles.resumeMapped(kernelNodeId);
   context.snapshots.whenQuiet(cacheFile);
   await cacheFile.closePassthrough();
 }

@@ -70,7 +70,7 @@ async function forgetSuperseded(context: Rows & LocalFiles & Host, upTo: number)
   for (let after = 0; await goesOn(context); ) {
     const rows = metadata.inodes.superseded(after, upTo, SLICE);
     metadata.transaction(() => {
-      for (const { lineage } of rows) context.orphans.dropKernelNodeId(lineage);
+      for (const { kernelNodeId } of rows) context.orphans.dropKernelNodeId(kernelNodeId);
     });
     after = rows.at(-1)?.id ?? after;
     if (rows.length < SLICE) return;
@@ -129,48 +129,49 @@ async function sweepCacheFile(
   const files = new Set(await paths.inShard("live", shard));
   const [from, to] = [shard * SHARD, (shard + 1) * SHARD];
   const rows = metadata.cacheFiles.among(from, to);
-  const known = new Set(rows.map(({ lineage }) => lineage));
-  const isOld = ({ id, lineage }: Snapshot) => id < before.snapshots && (lineage === null || !cacheFiles.has(lineage));
+  const known = new Set(rows.map(({ kernelNodeId }) => kernelNodeId));
+  const isOld = ({ id, kernelNodeId }: Snapshot) =>
+    id < before.snapshots && (kernelNodeId === null || !cacheFiles.has(kernelNodeId));
   const stale = metadata.snapshots.staleOfKernelNodeIds(from, to).filter(isOld);
   const snapshots = metadata.snapshots
     .ofKernelNodeIds(from, to)
-    .filter((snapshot) => isOld(snapshot) && (snapshot.lineage === null || !files.has(snapshot.lineage)));
+    .filter((snapshot) => isOld(snapshot) && (snapshot.kernelNodeId === null || !files.has(snapshot.kernelNodeId)));
   for (const snapshot of stale) dropStaleSnapshot(context, snapshot);
   for (const snapshot of snapshots) await dropIfAbsent(context, snapshot);
-  for (const { lineage, bytes } of rows) {
-    if (cacheFiles.has(lineage)) continue;
-    if (!files.has(lineage)) await forgetIfAbsent(context, lineage);
-    else if (bytes === 0) await countBytes(context, lineage);
+  for (const { kernelNodeId, bytes } of rows) {
+    if (cacheFiles.has(kernelNodeId)) continue;
+    if (!files.has(kernelNodeId)) await forgetIfAbsent(context, kernelNodeId);
+    else if (bytes === 0) await countBytes(context, kernelNodeId);
   }
-  for (const lineage of files) if (!known.has(lineage)) await quarantineUnknown(context, lineage);
+  for (const kernelNodeId of files) if (!known.has(kernelNodeId)) await quarantineUnknown(context, kernelNodeId);
 }
 
-async function forgetIfAbsent(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
+async function forgetIfAbsent(context: Rows & LocalFiles & Host, kernelNodeId: KernelNodeId): Promise<void> {
   const { metadata, paths, cacheFiles } = context;
-  await cacheFiles.alone(lineage, async () => {
-    if (cacheFiles.has(lineage) || (await exists(context, paths.cacheFile(lineage)))) return;
-    if (metadata.cacheFiles.get(lineage) !== undefined && metadata.cacheFiles.isEvictable(lineage))
-      metadata.cacheFiles.remove(lineage);
+  await cacheFiles.alone(kernelNodeId, async () => {
+    if (cacheFiles.has(kernelNodeId) || (await exists(context, paths.cacheFile(kernelNodeId)))) return;
+    if (metadata.cacheFiles.get(kernelNodeId) !== undefined && metadata.cacheFiles.isEvictable(kernelNodeId))
+      metadata.cacheFiles.remove(kernelNodeId);
   });
 }
 
 /** The file was open at the crash and its bytes were not counted. Without a count it would never be evicted. */
-async function countBytes(context: Rows & LocalFiles & Host, lineage: KernelNodeId): Promise<void> {
+async function countBytes(context: Rows & LocalFiles & Host, kernelNodeId: KernelNodeId): Promise<void> {
   const { metadata, runtime, paths, cacheFiles } = context;
-  await cacheFiles.alone(lineage, async () => {
-    const isCounted = () => cacheFiles.has(lineage) || metadata.cacheFiles.get(lineage)?.bytes !== 0;
+  await cacheFiles.alone(kernelNodeId, async () => {
+    const isCounted = () => cacheFiles.has(kernelNodeId) || metadata.cacheFiles.get(kernelNodeId)?.bytes !== 0;
     if (isCounted()) return;
-    const { allocated } = await runtime.files.stat(paths.cacheFile(lineage));
-    if (!isCounted() && allocated > 0) metadata.cacheFiles.update(lineage, { bytes: allocated });
+    const { allocated } = await runtime.files.stat(paths.cacheFile(kernelNodeId));
+    if (!isCounted() && allocated > 0) metadata.cacheFiles.update(kernelNodeId, { bytes: allocated });
   });
 }
 
-async function quarantineUnknown(context: Rows & LocalFiles, lineage: KernelNodeId): Promise<void> {
+async function quarantineUnknown(context: Rows & LocalFiles, kernelNodeId: KernelNodeId): Promise<void> {
   const { metadata, paths, cacheFiles } = context;
-  await cacheFiles.alone(lineage, async () => {
-    const isKnown = cacheFiles.has(lineage) || metadata.cacheFiles.get(lineage) !== undefined;
-    if (!isKnown && !metadata.gone.has({ kind: "live", id: lineage }))
-      await context.cacheFiles.quarantine(paths.cacheFile(lineage), `live-${lineage}`);
+  await cacheFiles.alone(kernelNodeId, async () => {
+    const isKnown = cacheFiles.has(kernelNodeId) || metadata.cacheFiles.get(kernelNodeId) !== undefined;
+    if (!isKnown && !metadata.gone.has({ kind: "live", id: kernelNodeId }))
+      await context.cacheFiles.quarantine(paths.cacheFile(kernelNodeId), `live-${kernelNodeId}`);
   });
 }
 
@@ -194,27 +195,29 @@ async function judgeSnapshotFile(context: Rows & LocalFiles & Host, id: Snapshot
   const { snapshots, gone } = metadata;
   const isOfThisMount = id >= before.snapshots && id < snapshots.end();
   const snapshot = snapshots.get(id);
-  if (isOfThisMount || snapshot?.lineage === null || gone.has({ kind: "generation", id })) return;
+  if (isOfThisMount || snapshot?.kernelNodeId === null || gone.has({ kind: "generation", id })) return;
   // The crash may have come after the file was made and before its row was. No new snapshot may get its number.
   snapshots.passIds(id);
   if (snapshot === undefined) return context.cacheFiles.quarantine(paths.snapshot(id), `generation-${id}`);
   // The copy was not finished, and the cache file has the bytes. A writer may be making the copy anew.
-  const { lineage } = snapshot;
-  await cacheFiles.alone(lineage, async () => {
-    if (!cacheFiles.has(lineage) && snapshots.get(id)?.lineage != null) await runtime.files.remove(paths.snapshot(id));
+  const { kernelNodeId } = snapshot;
+  await cacheFiles.alone(kernelNodeId, async () => {
+    if (!cacheFiles.has(kernelNodeId) && snapshots.get(id)?.kernelNodeId != null)
+      await runtime.files.remove(paths.snapshot(id));
   });
 }
 
 /** Drops the snapshot if its file is absent, because it cannot be sent. */
 async function dropIfAbsent(context: Rows & LocalFiles & Uploads & Host, { id }: Snapshot): Promise<void> {
   const { metadata, paths } = context;
-  const pathOf = ({ lineage }: Snapshot) => (lineage === null ? paths.snapshot(id) : paths.cacheFile(lineage));
+  const pathOf = ({ kernelNodeId }: Snapshot) =>
+    kernelNodeId === null ? paths.snapshot(id) : paths.cacheFile(kernelNodeId);
   for (let snapshot = metadata.snapshots.get(id); snapshot !== undefined; ) {
     const isThere = await exists(context, pathOf(snapshot));
     const now = metadata.snapshots.get(id);
     // The snapshot may have got a file of its own meanwhile.
     if (isThere || now === undefined) return;
-    if (now.lineage === snapshot.lineage) return dropStaleSnapshot(context, now);
+    if (now.kernelNodeId === snapshot.kernelNodeId) return dropStaleSnapshot(context, now);
     snapshot = now;
   }
 }

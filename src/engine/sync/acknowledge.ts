@@ -494,7 +494,7 @@ function join(
   });
   const isItsOwn = metadata.entries.get(entry.id)?.inode === inode.id;
   if (isItsOwn && inode.linkGroup === null) enterGroup(context, inode, node);
-  if (node.head !== null) context.cacheFiles.comesFrom(inode.lineage, { node: node.id, version: node.head });
+  if (node.head !== null) context.cacheFiles.comesFrom(inode.kernelNodeId, { node: node.id, version: node.head });
   const position = positionNow(context);
   metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });
   metadata.arrivals.remove(node.id);

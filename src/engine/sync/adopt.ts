@@ -226,7 +226,7 @@ function takeAttributes(
   else if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
   knowSaves(context, metadata.inodes.get(inode.id) ?? inode, node.attributes.link);
-  if (node.head !== null) context.cacheFiles.comesFrom(inode.lineage, { node: node.id, version: node.head });
+  if (node.head !== null) context.cacheFiles.comesFrom(inode.kernelNodeId, { node: node.id, version: node.head });
   for (const snapshot of metadata.snapshots.unusedOf(inode.id)) context.snapshotFiles.drop(snapshot.id);
 }
 

@@ -127,7 +127,7 @@ const isAtCostOfContent = (step: Step) => step.do === "removeLocal" || (step.do 
 /** After the commit, looks for writes to the file, and advances the row in the same turn of the thread. */
 function lookAndAdvance(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): void {
   const inode = context.nodeRows.inodeOf(row);
-  const cacheFile = inode === undefined ? undefined : context.cacheFiles.get(inode.lineage);
+  const cacheFile = inode === undefined ? undefined : context.cacheFiles.get(inode.kernelNodeId);
   if (cacheFile === undefined) return;
   context.metadata.afterCommit(() =>
     context.background("looking at a file that is open for writing", async () => {

@@ -55,9 +55,9 @@ function recordVersion(
   const content = context.cacheFiles.writersOf(inode) > 0 ? "open" : "clean";
   const clean = metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
   knowSaves(context, clean, base.attributes.link);
-  context.dirtyFiles.clean(inode.lineage);
-  const cacheFile = metadata.cacheFiles.get(inode.lineage);
+  context.dirtyFiles.clean(inode.kernelNodeId);
+  const cacheFile = metadata.cacheFiles.get(inode.kernelNodeId);
   if (cacheFile !== undefined && (isWhole(cacheFile) || cacheFile.originVersion === null)) {
-    metadata.cacheFiles.update(inode.lineage, { originNode: nodeId, originVersion: base.head, originHash: hash });
+    metadata.cacheFiles.update(inode.kernelNodeId, { originNode: nodeId, originVersion: base.head, originHash: hash });
   }
 }

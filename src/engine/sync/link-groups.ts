@@ -228,7 +228,7 @@ export function unite(context: Rows & LocalFiles & Uploads & Tree, shown: Inode,
 function goesOnInstead(context: Rows & LocalFiles, shown: Inode, other: Inode): boolean {
   if (shown.content !== "clean" || context.cacheFiles.writersOf(shown) > 0) return false;
   const isOpen = ({ id }: Inode) =>
-    context.metadata.inodes.lineages(id).some((lineage) => context.cacheFiles.has(lineage));
+    context.metadata.inodes.kernelNodeIds(id).some((kernelNodeId) => context.cacheFiles.has(kernelNodeId));
   const isOtherOpen = isOpen(other);
   return isOtherOpen === isOpen(shown) ? other.id < shown.id : isOtherOpen;
 }

@@ -60,7 +60,7 @@ async function judge(context: Rows & LocalFiles & Host & Tree, inode: Inode): Pr
   const size = await sizeOfCopy(context, inode);
   metadata.transaction(() => {
     // A snapshot that is the cache file itself may not have the hashed bytes any more.
-    for (const snapshot of metadata.snapshots.ofKernelNodeId(inode.lineage)) {
+    for (const snapshot of metadata.snapshots.ofKernelNodeId(inode.kernelNodeId)) {
       for (const { id } of metadata.attempts.ofSnapshot(snapshot.id)) {
         metadata.attempts.abandon(id, context.runtime.now());
       }
@@ -84,9 +84,9 @@ async function judge(context: Rows & LocalFiles & Host & Tree, inode: Inode): Pr
 }
 
 /** In bytes. Undefined: the inode has no cache file. */
-async function sizeOfCopy({ runtime, paths }: LocalFiles & Host, { lineage }: Inode): Promise<number | undefined> {
+async function sizeOfCopy({ runtime, paths }: LocalFiles & Host, { kernelNodeId }: Inode): Promise<number | undefined> {
   try {
-    return (await runtime.files.stat(paths.cacheFile(lineage))).size;
+    return (await runtime.files.stat(paths.cacheFile(kernelNodeId))).size;
   } catch (error) {
     if (hasCode(error, "ENOENT")) return undefined;
     throw error;

@@ -89,7 +89,7 @@ class RowView implements View {
     return hasOtherNames(this.#context, this.#row, this.#inode);
   }
   get mayHaveWritten() {
-    const cacheFile = this.#inode === undefined ? undefined : this.#context.cacheFiles.get(this.#inode.lineage);
+    const cacheFile = this.#inode === undefined ? undefined : this.#context.cacheFiles.get(this.#inode.kernelNodeId);
     return cacheFile?.mayHaveUnseenWrites ?? false;
   }
   get hasWaited() {

@@ -76,5 +76,5 @@ function haveFromOthers(
   if (nodeId == null || base?.head == null) return;
   const [node, version] = [nodeId, base.head];
   metadata.inodes.update(id, { originNode: node, originVersion: version });
-  cacheFiles.comesFrom(inode.lineage, { node, version });
+  cacheFiles.comesFrom(inode.kernelNodeId, { node, version });
 }

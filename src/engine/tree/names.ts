@@ -71,7 +71,7 @@ export function mayLeaveNode(
 ): boolean {
   const inode = metadata.inodes.get(id);
   if (client.features.isFull || inode?.kind !== "file" || inode.content !== "clean" || inode.size === 0) return true;
-  return isWhole(metadata.cacheFiles.get(inode.lineage)) && !fileState.evicting.has(inode.lineage);
+  return isWhole(metadata.cacheFiles.get(inode.kernelNodeId)) && !fileState.evicting.has(inode.kernelNodeId);
 }
 
 /**

@@ -84,8 +84,8 @@ export interface NodeRows {
 export interface Stats {
   /** The attributes for an answer that finds the inode by a name. */
   found(inode: Inode): Promise<Found>;
-  /** The attributes for an answer that holds nothing else. `lineage`: by default that of the inode. */
-  attributed(inode: Inode, lineage?: KernelNodeId): Promise<Attributed>;
+  /** The attributes for an answer that holds nothing else. `kernelNodeId`: by default that of the inode. */
+  attributed(inode: Inode, kernelNodeId?: KernelNodeId): Promise<Attributed>;
   /** The time by the clock that stamps the cache files. */
   now(): Time;
   /** The same as it is stored. */
@@ -95,9 +95,9 @@ export interface Stats {
 /** The conditions of a call, checked before it does anything. Each throws an FsError if it is not met. */
 export interface Requirements {
   /** The inode of the kernel node id; else ESTALE. */
-  inode(lineage: KernelNodeId): Inode;
+  inode(kernelNodeId: KernelNodeId): Inode;
   /** The folder of the kernel node id, which counts as used; else ESTALE or ENOTDIR. */
-  folder(lineage: KernelNodeId): Inode;
+  folder(kernelNodeId: KernelNodeId): Inode;
   /** The folder was not removed; else ENOENT. */
   named(folder: Inode): void;
   /** Something may be changed; else EROFS, or the error of the disk. */
@@ -150,13 +150,13 @@ export function createTree(context: Rows & LocalFiles & Kernel & Remote & Upload
     },
     stats: {
       found: (inode) => found(context, inode),
-      attributed: (inode, lineage) => attributed(context, inode, lineage),
+      attributed: (inode, kernelNodeId) => attributed(context, inode, kernelNodeId),
       now: () => now(context),
       nowText: () => fileTimeText(context),
     },
     requirements: {
-      inode: (lineage) => inodeOf(context, lineage),
-      folder: (lineage) => folderOf(context, lineage),
+      inode: (kernelNodeId) => inodeOf(context, kernelNodeId),
+      folder: (kernelNodeId) => folderOf(context, kernelNodeId),
       named: (folder) => requireNamed(context, folder),
       writable: () => requireWritable(context),
     },

@@ -39,13 +39,13 @@ function defaultMode(kind: InodeKind, umask: number): number {
 }
 
 /**
- * The attributes of the inode. A superseded `lineage` shows the size of its own cache file. Rejects with the disk's
+ * The attributes of the inode. A superseded `kernelNodeId` shows the size of its own cache file. Rejects with the disk's
  * error.
  */
 export async function statOf(
   context: Rows & LocalFiles & Host,
   inode: Inode,
-  lineage: KernelNodeId = inode.lineage,
+  kernelNodeId: KernelNodeId = inode.kernelNodeId,
 ): Promise<Stat> {
   const { attributes, kind } = inode;
   const { owners, owner } = context.settings;
@@ -54,9 +54,9 @@ export async function statOf(
   let mtime = context.fileTimes.mtimeOf(inode);
   let ctime = parseTime(inode.ctime) ?? EPOCH;
   if (kind === "file") {
-    if (lineage !== inode.lineage) {
+    if (kernelNodeId !== inode.kernelNodeId) {
       // Old handles and mappings stay on the old bytes, so they see the old size.
-      size = context.metadata.cacheFiles.get(lineage)?.size ?? size;
+      size = context.metadata.cacheFiles.get(kernelNodeId)?.size ?? size;
     } else {
       const cacheFile = await context.cacheFiles.stat(inode);
       if (cacheFile !== undefined) ctime = context.fileTimes.ctimeOf(inode, mtime, cacheFile.mtime, now(context));
@@ -94,10 +94,10 @@ function linksOf(context: Rows, inode: Inode): number {
 export async function attributed(
   context: Rows & LocalFiles & Kernel & Host,
   inode: Inode,
-  lineage = inode.lineage,
+  kernelNodeId = inode.kernelNodeId,
 ): Promise<Attributed> {
-  const stat = await statOf(context, inode, lineage);
-  const cacheFile = lineage === inode.lineage ? context.cacheFiles.get(lineage) : undefined;
+  const stat = await statOf(context, inode, kernelNodeId);
+  const cacheFile = kernelNodeId === inode.kernelNodeId ? context.cacheFiles.get(kernelNodeId) : undefined;
   if (cacheFile !== undefined) cacheFile.shown(stat.size, stat.mtime);
   return { stat, validMs: attributesValidMs(context, inode) };
 }
@@ -117,21 +117,21 @@ function attributesValidMs(context: LocalFiles & Kernel, inode: Inode): number {
  */
 export async function found(context: Rows & LocalFiles & Kernel & Host, inode: Inode): Promise<Found> {
   const stat = await statOf(context, inode);
-  const cacheFile = context.cacheFiles.get(inode.lineage);
+  const cacheFile = context.cacheFiles.get(inode.kernelNodeId);
   if (cacheFile !== undefined) cacheFile.mayBeShown(stat.size);
   context.orphans.lookedUp(inode);
   return {
     stat,
-    lineage: inode.lineage,
+    kernelNodeId: inode.kernelNodeId,
     validMs: attributesValidMs(context, inode),
     entryValidMs: context.kernel.cache.expiresNames ? context.fresh.nameValidMs() : SHORT_MS,
   };
 }
 
 /** The inode of a kernel node id. Throws FsError ESTALE if the kernel node id is not known. */
-export function inodeOf(context: Pick<Rows, "metadata">, lineage: KernelNodeId): Inode {
-  const inode = context.metadata.inodes.ofKernelNodeId(lineage);
-  if (inode === undefined) throw new FsError("ESTALE", `kernel node id ${lineage} is not known`);
+export function inodeOf(context: Pick<Rows, "metadata">, kernelNodeId: KernelNodeId): Inode {
+  const inode = context.metadata.inodes.ofKernelNodeId(kernelNodeId);
+  if (inode === undefined) throw new FsError("ESTALE", `kernel node id ${kernelNodeId} is not known`);
   return inode;
 }
 
@@ -139,8 +139,8 @@ export function inodeOf(context: Pick<Rows, "metadata">, lineage: KernelNodeId):
  * The folder of a kernel node id, whose names a program uses. Throws FsError ESTALE if it is not known, ENOTDIR if it
  * is no folder.
  */
-export function folderOf(context: Pick<Rows, "metadata" | "folderUse">, lineage: KernelNodeId): Inode {
-  const inode = inodeOf(context, lineage);
+export function folderOf(context: Pick<Rows, "metadata" | "folderUse">, kernelNodeId: KernelNodeId): Inode {
+  const inode = inodeOf(context, kernelNodeId);
   if (inode.kind !== "folder") throw new FsError("ENOTDIR", `inode ${inode.id} is no folder`);
   context.folderUse.note(inode.id);
   return inode;

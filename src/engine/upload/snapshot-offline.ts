@@ -79,12 +79,17 @@ function maySnapshot({ sending, disk }: LocalFiles & Uploads): boolean {
 function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): NodeRow[] {
   const { metadata, cacheFiles, runtime, readFailures } = context;
   const before = plus(runtime.now(), -REST_MS);
-  return inodes.flatMap(({ id, lineage, content, hash, synced }) => {
-    if (content !== "dirty" || hash !== null || synced === "quarantined" || (cacheFiles.get(lineage)?.writers ?? 0) > 0)
+  return inodes.flatMap(({ id, kernelNodeId, content, hash, synced }) => {
+    if (
+      content !== "dirty" ||
+      hash !== null ||
+      synced === "quarantined" ||
+      (cacheFiles.get(kernelNodeId)?.writers ?? 0) > 0
+    )
       return [];
-    const cacheFile = metadata.cacheFiles.get(lineage);
+    const cacheFile = metadata.cacheFiles.get(kernelNodeId);
     // A file that failed once is tried again by the write-back loop. A check of unverified ranges may need the gateway.
-    if (!isWhole(cacheFile) || !isProven(cacheFile) || readFailures.get(lineage) !== undefined) return [];
+    if (!isWhole(cacheFile) || !isProven(cacheFile) || readFailures.get(kernelNodeId) !== undefined) return [];
     const rows = metadata.entries.ofInode(id).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
     const row = rows.find(({ dirtySince, parked }) => dirtySince !== null && parked === null);
     return row === undefined || rows.some(({ changedAt }) => changedAt !== null && changedAt > before) ? [] : [row];

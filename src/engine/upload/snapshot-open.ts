@@ -85,13 +85,13 @@ async function look(
     const { signal } = context.fileState.stopped;
     const result = await takeSnapshot(context, cacheFile.inode, signal, () => attemptAtOnce(context, cacheFile.inode));
     if (result === "busy") return SNAPSHOT_AGAIN_MS;
-    context.readFailures.ended(cacheFile.lineage);
+    context.readFailures.ended(cacheFile.kernelNodeId);
     cacheFile.pacing.isFsyncAsked = false;
     context.queue.enqueueInode(cacheFile.inode);
     return mayBeWritten(cacheFile) ? Math.max(LOOK_MS, untilDue(context, cacheFile)) : undefined;
   } catch (error) {
     if (context.fileState.stopped.signal.aborted) return undefined;
-    context.readFailures.note(cacheFile.inode, cacheFile.lineage, error);
+    context.readFailures.note(cacheFile.inode, cacheFile.kernelNodeId, error);
     return FAILED_MS;
   }
 }

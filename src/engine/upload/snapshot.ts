@@ -52,10 +52,20 @@ export async function takeSnapshot(
   const canRefer = mayRefer(context, inode);
   if (inode.content === "clean" && canRefer) return "clean";
   const isOwn = inode.content !== "dirty" && !canRefer;
-  if (inode.size === 0 && !cacheFiles.has(inode.lineage) && metadata.cacheFiles.get(inode.lineage) === undefined) {
-    return commitSnapshot(context, inode, { hash: EMPTY_HASH, size: 0, lineage: null, isOwn }, undefined, onSnapshot);
+  if (
+    inode.size === 0 &&
+    !cacheFiles.has(inode.kernelNodeId) &&
+    metadata.cacheFiles.get(inode.kernelNodeId) === undefined
+  ) {
+    return commitSnapshot(
+      context,
+      inode,
+      { hash: EMPTY_HASH, size: 0, kernelNodeId: null, isOwn },
+      undefined,
+      onSnapshot,
+    );
   }
-  const cacheFile = await context.cacheFiles.open(inode.lineage, { write: false, isUse: false });
+  const cacheFile = await context.cacheFiles.open(inode.kernelNodeId, { write: false, isUse: false });
   const tell: Making["tell"] = (what) =>
     void context.fileState.snapshotsUnderWay.set(inode.id, { what, since: context.runtime.elapsed() });
   try {
@@ -92,7 +102,7 @@ async function snapshotInPlace(
   const hashed = await cacheFile.hash(before.inode.size, signal);
   context.runtime.step("snapshot: hashed");
   if (hashed === undefined || cacheFile.writers > 0) return "busy";
-  const snapshot = { ...hashed, lineage: cacheFile.lineage, isOwn };
+  const snapshot = { ...hashed, kernelNodeId: cacheFile.kernelNodeId, isOwn };
   return commitSnapshot(context, before.inode, snapshot, { cacheFile, writes: before.writes }, onSnapshot);
 }
 
@@ -153,7 +163,7 @@ async function snapshotCopy(
     if (!isSameStat(first, await cacheFile.stat()) || cacheFile.writes !== writes) return "busy";
     await context.snapshotFiles.syncCopy(path);
     const { hash, size } = await runtime.files.hash(path, signal);
-    const snapshot = { id, hash, size, lineage: null, isOwn };
+    const snapshot = { id, hash, size, kernelNodeId: null, isOwn };
     const result = await commitSnapshot(context, before.inode, snapshot, { cacheFile, writes }, onSnapshot);
     if (result !== "busy") lastSnapshots.set(cacheFile.inode, { at, hash });
     return result;
@@ -166,7 +176,7 @@ async function snapshotCopy(
 function begin(context: Rows, cacheFile: CacheFile): { inode: Inode; writes: number } | undefined {
   const writes = cacheFile.beginSnapshot();
   const inode = context.metadata.inodes.get(cacheFile.inode);
-  if (inode === undefined || inode.lineage !== cacheFile.lineage || writes === undefined) return undefined;
+  if (inode === undefined || inode.kernelNodeId !== cacheFile.kernelNodeId || writes === undefined) return undefined;
   return { inode, writes };
 }
 
@@ -176,7 +186,7 @@ interface NewSnapshot {
   readonly size: number;
   /** The whole content, if it is small. */
   readonly bytes?: Uint8Array | undefined;
-  readonly lineage: KernelNodeId | null;
+  readonly kernelNodeId: KernelNodeId | null;
   /** The content is a version of the gateway, and is to be sent as the content of another node. */
   readonly isOwn: boolean;
 }
@@ -215,13 +225,14 @@ function commitSnapshotNow(
 ): SnapshotResult {
   const { metadata, settings, cacheFiles } = context;
   const inode = metadata.inodes.get(before.id);
-  if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
+  if (inode === undefined || inode.changes !== before.changes || inode.kernelNodeId !== before.kernelNodeId)
+    return "busy";
   if (snapshot.isOwn ? isAtAllNodes(context, inode.id, snapshot.hash) : inode.content === "clean") return "clean";
-  if (open === undefined && cacheFiles.has(inode.lineage)) return "busy";
+  if (open === undefined && cacheFiles.has(inode.kernelNodeId)) return "busy";
   const isOlder = open !== undefined && open.cacheFile.writes !== open.writes;
   // This snapshot would be the cache file itself, and a writer that was admitted since may write to the bytes to be
   // sent.
-  if (open !== undefined && snapshot.lineage !== null && (isOlder || open.cacheFile.writers > 0)) return "busy";
+  if (open !== undefined && snapshot.kernelNodeId !== null && (isOlder || open.cacheFile.writers > 0)) return "busy";
   for (const old of metadata.snapshots.unusedOf(inode.id)) context.snapshotFiles.remove(old);
   const { hash, size } = snapshot;
   const detached = metadata.detachedFiles.get(inode.id);
@@ -234,8 +245,8 @@ function commitSnapshotNow(
     // With a writer that has not written since, the content is "open". That mark has the file checked after a crash.
     const content = (open?.cacheFile.writers ?? 0) > 0 ? "open" : "clean";
     metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
-    if (open !== undefined) metadata.cacheFiles.update(inode.lineage, { ...agreed, originHash: hash });
-    context.dirtyFiles.clean(inode.lineage);
+    if (open !== undefined) metadata.cacheFiles.update(inode.kernelNodeId, { ...agreed, originHash: hash });
+    context.dirtyFiles.clean(inode.kernelNodeId);
     metadata.detachedFiles.setDirtySince(inode.id, null);
     return "clean";
   }
@@ -245,7 +256,7 @@ function commitSnapshotNow(
       ...(snapshot.id === undefined ? {} : { id: snapshot.id }),
       inode: inode.id,
       changes: inode.changes,
-      lineage: snapshot.lineage,
+      kernelNodeId: snapshot.kernelNodeId,
       size,
       hash,
       mtime: formatTime(context.fileTimes.mtimeOf(inode)),

@@ -336,7 +336,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     let due: RowTime;
     try {
       const result = await takeSnapshot(context, inode.id, stopped.signal);
-      context.readFailures.ended(inode.lineage);
+      context.readFailures.ended(inode.kernelNodeId);
       if (result === "quarantined") {
         context.powerLoss.park(row.id);
         return false;

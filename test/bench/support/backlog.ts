@@ -33,7 +33,7 @@ export async function makeBacklog(stateDir: string, count: number): Promise<void
         const inode = metadata.inodes.create({ ...common, kind: "file", attributes, size: 10, content: "dirty" });
         const entry = metadata.entries.create(folder, `file-${done}`, inode.id);
         metadata.nodes.create(unborn(entry.id, "file", rowTime(now), rowTime(now)));
-        const { lineage } = inode;
+        const { kernelNodeId } = inode;
         const live = {
           originNode: null,
           originVersion: null,
@@ -42,8 +42,8 @@ export async function makeBacklog(stateDir: string, count: number): Promise<void
           missing: NO_RANGES,
           usedAt: rowTime(now),
         };
-        metadata.cacheFiles.create({ lineage, ...live });
-        const path = join(stateDir, "live", String(Math.floor(lineage / SHARD)), String(lineage));
+        metadata.cacheFiles.create({ kernelNodeId, ...live });
+        const path = join(stateDir, "live", String(Math.floor(kernelNodeId / SHARD)), String(kernelNodeId));
         mkdirSync(dirname(path), { recursive: true });
         writeFileSync(path, "0123456789", { mode: 0o600 });
       }

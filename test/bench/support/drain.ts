@@ -50,12 +50,12 @@ async function engineAlone(gateway: Gateway, stateDir: string): Promise<Side> {
     const { drained, left } = await engine.drain({ settle: false, signal: CALLER.signal });
     if (!drained) throw new Error(`not drained: ${left.join("; ")}`);
   };
-  const root = context.metadata.inodes.get(ROOT_INODE)?.lineage ?? kernelNodeId(0);
+  const root = context.metadata.inodes.get(ROOT_INODE)?.kernelNodeId ?? kernelNodeId(0);
   const folder = await fileSystem.mkdir(CALLER, root, `engine-${randomUUID()}`, 0o755);
   await send();
   const flags = { read: false, write: true, append: false, truncate: false, exclusive: true };
   for (let index = 0; index < FILES; index += 1) {
-    const { handle } = await fileSystem.create(CALLER, folder.lineage, `file-${index}`, 0o644, flags);
+    const { handle } = await fileSystem.create(CALLER, folder.kernelNodeId, `file-${index}`, 0o644, flags);
     await fileSystem.write(CALLER, handle, 0, contentOf(index), { killPrivileges: false });
     await fileSystem.flush(CALLER, handle);
     await fileSystem.release(handle);

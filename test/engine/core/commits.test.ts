@@ -26,7 +26,7 @@ async function countingWorld(isPassing: boolean) {
   );
   const { context } = world;
   context.metadata.inodes.update(ROOT_INODE, { listed: 0 });
-  const root = context.metadata.inodes.get(ROOT_INODE)?.lineage ?? kernelNodeId(0);
+  const root = context.metadata.inodes.get(ROOT_INODE)?.kernelNodeId ?? kernelNodeId(0);
   const commitsOf = async <T>(work: () => Promise<T>) => {
     const before = commits;
     const result = await work();
@@ -39,13 +39,13 @@ test("passed on, a create is one commit, a close one, its end none, and opening 
   const { world, context, root, commitsOf } = await countingWorld(true);
   for (const name of ["a", "b"]) {
     const made = await commitsOf(() => createFileSystem(context).create(CALLER, root, name, 0o644, WRITING));
-    const { handle, lineage, backing } = made.result;
+    const { handle, kernelNodeId, backing } = made.result;
     await world.passthrough?.fileOf(backing ?? 0).write(pattern(10), 0);
     // Before Linux 6.13 a change may follow within a tick of the clock, unseen.
     await world.clock.advance(50);
     const flushed = await commitsOf(() => createFileSystem(context).flush(CALLER, handle));
     const released = await commitsOf(() => createFileSystem(context).release(handle));
-    const inode = context.metadata.inodes.ofKernelNodeId(lineage);
+    const inode = context.metadata.inodes.ofKernelNodeId(kernelNodeId);
     if (inode === undefined) throw new Error("it is gone");
     expect(inode).toMatchObject({ size: 10, content: "dirty", hash: null });
     const reopened = await commitsOf(async () => world.close(await world.open(inode)));
@@ -66,14 +66,14 @@ test("served, the first write is one more", async () => {
 test("a removal is one commit, and the end of what was removed another, with a snapshot that waits to be sent and without", async () => {
   const { world, context, root, commitsOf } = await countingWorld(false);
   for (const hasSnapshot of [false, true]) {
-    const { handle, lineage } = await createFileSystem(context).create(CALLER, root, "a", 0o644, WRITING);
+    const { handle, kernelNodeId } = await createFileSystem(context).create(CALLER, root, "a", 0o644, WRITING);
     await world.write(handle, 0, pattern(10));
     await world.close(handle);
-    const inode = context.metadata.inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0);
+    const inode = context.metadata.inodes.ofKernelNodeId(kernelNodeId)?.id ?? inodeId(0);
     if (hasSnapshot) expect(await context.snapshots.take(inode, CALLER.signal)).toBe("taken");
     const removed = await commitsOf(() => createFileSystem(context).unlink(CALLER, root, "a"));
     const forgotten = await commitsOf(async () => {
-      context.orphans.forgotten([{ lineage }]);
+      context.orphans.forgotten([{ kernelNodeId }]);
       context.orphans.dropForgotten();
     });
     expect([removed, forgotten].map(({ commits }) => commits)).toEqual([1, 1]);
@@ -86,12 +86,12 @@ test("many snapshots are one commit, and none makes a file one that was used lat
   const { world, context, root, commitsOf } = await countingWorld(false);
   const inodes: InodeId[] = [];
   for (const name of ["a", "b", "c"]) {
-    const { handle, lineage } = await createFileSystem(context).create(CALLER, root, name, 0o644, WRITING);
+    const { handle, kernelNodeId } = await createFileSystem(context).create(CALLER, root, name, 0o644, WRITING);
     await world.write(handle, 0, pattern(10));
     await world.close(handle);
-    inodes.push(context.metadata.inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0));
+    inodes.push(context.metadata.inodes.ofKernelNodeId(kernelNodeId)?.id ?? inodeId(0));
   }
-  const usedAt = () => inodes.map((id) => context.metadata.cacheFiles.get(world.inode(id).lineage)?.usedAt);
+  const usedAt = () => inodes.map((id) => context.metadata.cacheFiles.get(world.inode(id).kernelNodeId)?.usedAt);
   const before = usedAt();
   await world.clock.advance(60_000);
   const snapshot = await commitsOf(() => Promise.all(inodes.map((id) => context.snapshots.take(id, CALLER.signal))));
@@ -145,9 +145,13 @@ test("a file that a crash left in the place of a new one is none of its content"
   const left = await world.files.open(path, "w+");
   await left.write(pattern(20), 0);
   await left.close();
-  const { handle, lineage, stat } = await createFileSystem(context).create(CALLER, root, "a", 0o644, WRITING);
-  expect([lineage, stat.size]).toEqual([next, 0]);
+  const {
+    handle,
+    kernelNodeId: given,
+    stat,
+  } = await createFileSystem(context).create(CALLER, root, "a", 0o644, WRITING);
+  expect([given, stat.size]).toEqual([next, 0]);
   await world.close(handle);
-  const inode = context.metadata.inodes.ofKernelNodeId(lineage);
+  const inode = context.metadata.inodes.ofKernelNodeId(given);
   expect(inode === undefined ? undefined : (await world.readAll(inode)).length).toBe(0);
 });

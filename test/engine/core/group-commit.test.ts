@@ -64,7 +64,7 @@ test("one snapshot is synced by itself, its name with it", async () => {
 test("where the disk fails as a whole, each file is synced, and only the one that fails gets no snapshot", async () => {
   const { world, inodes } = await written(8);
   const bad = inodes[3];
-  const path = world.context.paths.cacheFile(world.inode(bad).lineage);
+  const path = world.context.paths.cacheFile(world.inode(bad).kernelNodeId);
   world.files.fail({ path: /^\/state$/, code: "EIO", on: ["syncFolder"], times: Number.POSITIVE_INFINITY });
   world.files.fail({ path: new RegExp(`${path}$`), code: "EIO", on: ["sync"] });
   const results = await snapshotAll(world, inodes);
@@ -92,9 +92,9 @@ for (const isOpenStill of [true, false]) {
     const second = snapshotAll(world, inodes.slice(4));
     await world.clock.settle();
     const bad = inodes[5];
-    const { lineage } = world.inode(bad);
-    expect([context.groupSync.waiting.length, context.cacheFiles.get(lineage)?.use.opens]).toEqual([4, 1]);
-    files.fail({ path: new RegExp(`${context.paths.cacheFile(lineage)}$`), code: "EIO", on: ["sync"] });
+    const { kernelNodeId } = world.inode(bad);
+    expect([context.groupSync.waiting.length, context.cacheFiles.get(kernelNodeId)?.use.opens]).toEqual([4, 1]);
+    files.fail({ path: new RegExp(`${context.paths.cacheFile(kernelNodeId)}$`), code: "EIO", on: ["sync"] });
     const reader = await world.open(world.inode(bad));
     await expect(createFileSystem(context).fsync(CALLER, reader, false)).rejects.toThrow("EIO");
     if (!isOpenStill) await world.close(reader);

@@ -22,9 +22,9 @@ async function begin() {
   let hold: Promise<unknown> = Promise.resolve();
   const cache = {
     ...NO_KERNEL_CACHE,
-    async unknownToKernel(lineages: readonly KernelNodeId[]) {
-      asked.push(...lineages);
-      const lacking = lineages.filter((lineage) => !known.has(lineage));
+    async unknownToKernel(kernelNodeIds: readonly KernelNodeId[]) {
+      asked.push(...kernelNodeIds);
+      const lacking = kernelNodeIds.filter((kernelNodeId) => !known.has(kernelNodeId));
       await hold;
       return new Set(lacking);
     },
@@ -34,7 +34,7 @@ async function begin() {
   });
   const { inodes, entries } = context.metadata;
   inodes.update(ROOT_INODE, { listed: 0 });
-  const root = inodes.get(ROOT_INODE)?.lineage ?? kernelNodeId(0);
+  const root = inodes.get(ROOT_INODE)?.kernelNodeId ?? kernelNodeId(0);
   const asking = createLookupProbe(context);
   asking.start();
   /** As it comes by the journal: no program has looked. */
@@ -80,7 +80,7 @@ test("what came and went by the journal goes within two rounds; before a whole r
   await pass(ROUND_MS);
   expect([asked, ids.every(isThere)]).toEqual([[], true]);
   await pass(ROUND_MS + 1_000);
-  // Both lineages of each, once.
+  // Both kernel node ids of each, once.
   expect([asked.length, new Set(asked).size, rows(), ids.some(isThere)]).toEqual([6, 6, [0, 0], false]);
   await pass(5 * ROUND);
   expect(asked).toHaveLength(6);
@@ -89,11 +89,11 @@ test("what came and went by the journal goes within two rounds; before a whole r
 test("what the kernel has stays, for as long as it has it", async () => {
   const { known, cameAndWent, rows, pass, isThere, inodes } = await begin();
   const [kept = inodeId(0), gone = inodeId(0)] = ["kept", "gone"].map(cameAndWent);
-  // A program holds on to it by the lineage it had before it lost its name.
-  const [before = kernelNodeId(0)] = inodes.lineages(kept);
+  // A program holds on to it by the kernel node id it had before it lost its name.
+  const [before = kernelNodeId(0)] = inodes.kernelNodeIds(kept);
   known.add(before);
   await pass(5 * ROUND);
-  expect([isThere(kept), isThere(gone), inodes.lineages(kept).length, rows()]).toEqual([true, false, 2, [1, 1]]);
+  expect([isThere(kept), isThere(gone), inodes.kernelNodeIds(kept).length, rows()]).toEqual([true, false, 2, [1, 1]]);
   known.delete(before);
   await pass(ROUND);
   expect([isThere(kept), rows()]).toEqual([false, [0, 0]]);
@@ -103,18 +103,19 @@ test("of what has a name the former version goes, with its bytes, and nothing el
   const { world, context, came, known, rows, pass, inodes } = await begin();
   const inode = came("a");
   for (let version = 0; version < 3; version += 1) {
-    const { lineage } = world.inode(inode.id);
-    await (await context.cacheFiles.open(lineage, { write: false })).close({ write: false });
+    const { kernelNodeId } = world.inode(inode.id);
+    await (await context.cacheFiles.open(kernelNodeId, { write: false })).close({ write: false });
     inodes.replaceKernelNodeId(inode.id, {});
   }
-  const [first, second, third, current] = inodes.lineages(inode.id);
-  if (first === undefined || second === undefined || third === undefined) throw new Error("four lineages expected");
+  const [first, second, third, current] = inodes.kernelNodeIds(inode.id);
+  if (first === undefined || second === undefined || third === undefined)
+    throw new Error("four kernel node ids expected");
   known.add(second);
-  const hasFile = (lineage: KernelNodeId) => context.metadata.cacheFiles.get(lineage) !== undefined;
+  const hasFile = (kernelNodeId: KernelNodeId) => context.metadata.cacheFiles.get(kernelNodeId) !== undefined;
   expect([first, second, third].map(hasFile)).toEqual([true, true, true]);
   await pass(2 * ROUND);
   expect([first, second, third].map(hasFile)).toEqual([false, true, false]);
-  expect([inodes.lineages(inode.id), rows()]).toEqual([
+  expect([inodes.kernelNodeIds(inode.id), rows()]).toEqual([
     [second, current],
     [0, 1],
   ]);
@@ -122,12 +123,14 @@ test("of what has a name the former version goes, with its bytes, and nothing el
 
 test("who comes with one that is gone is told to look the name up again", async () => {
   const { context, cameAndWent, inodes, pass } = await begin();
-  const [before = kernelNodeId(0), after = kernelNodeId(0)] = inodes.lineages(cameAndWent("a"));
+  const [before = kernelNodeId(0), after = kernelNodeId(0)] = inodes.kernelNodeIds(cameAndWent("a"));
   await pass(2 * ROUND);
-  for (const lineage of [before, after]) {
-    await expect(createFileSystem(context).getattr(CALLER, lineage)).rejects.toMatchObject({ code: "ESTALE" });
-    await expect(createFileSystem(context).open(CALLER, lineage, READING)).rejects.toMatchObject({ code: "ESTALE" });
-    context.orphans.forgotten([{ lineage }]);
+  for (const kernelNodeId of [before, after]) {
+    await expect(createFileSystem(context).getattr(CALLER, kernelNodeId)).rejects.toMatchObject({ code: "ESTALE" });
+    await expect(createFileSystem(context).open(CALLER, kernelNodeId, READING)).rejects.toMatchObject({
+      code: "ESTALE",
+    });
+    context.orphans.forgotten([{ kernelNodeId }]);
   }
 });
 
@@ -140,7 +143,7 @@ test("what comes back while the answer is on its way stays, also when a program 
   expect(asked).toHaveLength(6);
   for (const [index, name] of names.slice(0, 2).entries()) {
     entries.create(ROOT_INODE, name, ids[index] ?? inodeId(0));
-    expect((await createFileSystem(context).lookup(CALLER, root, name)).lineage).toBeDefined();
+    expect((await createFileSystem(context).lookup(CALLER, root, name)).kernelNodeId).toBeDefined();
   }
   await createFileSystem(context).unlink(CALLER, root, "lost");
   answer();
@@ -153,17 +156,17 @@ test("what comes back while the answer is on its way stays, also when a program 
 
 test("what a program removes while the answer about a former version is on its way stays until it is forgotten", async () => {
   const { context, came, known, root, inodes, isThere, pass, holdAnswers, asked } = await begin();
-  const { id, lineage: former } = came("a");
-  const { lineage } = inodes.replaceKernelNodeId(id, {});
-  known.add(lineage);
+  const { id, kernelNodeId: former } = came("a");
+  const { kernelNodeId } = inodes.replaceKernelNodeId(id, {});
+  known.add(kernelNodeId);
   const answer = holdAnswers();
   await pass(2 * ROUND);
   expect(asked).toEqual([former]);
   await createFileSystem(context).unlink(CALLER, root, "a");
   answer();
   await pass(5 * ROUND);
-  expect((await createFileSystem(context).getattr(CALLER, lineage)).stat.links).toBe(0);
-  context.orphans.forgotten([{ lineage }]);
+  expect((await createFileSystem(context).getattr(CALLER, kernelNodeId)).stat.links).toBe(0);
+  context.orphans.forgotten([{ kernelNodeId }]);
   await pass(FORGET_GATHER_MS);
   expect(isThere(id)).toBe(false);
 });
@@ -171,26 +174,26 @@ test("what a program removes while the answer about a former version is on its w
 test("its word that it forgot it may come before the answer, or after it", async () => {
   const { world, context, cameAndWent, inodes, isThere, pass, holdAnswers, rows } = await begin();
   const id = cameAndWent("a");
-  const [before = kernelNodeId(0)] = inodes.lineages(id);
+  const [before = kernelNodeId(0)] = inodes.kernelNodeIds(id);
   const answer = holdAnswers();
   await pass(2 * ROUND);
-  context.orphans.forgotten([{ lineage: before }]);
+  context.orphans.forgotten([{ kernelNodeId: before }]);
   await pass(FORGET_GATHER_MS);
   expect(isThere(id)).toBe(false);
   answer();
   await pass(1_000);
-  context.orphans.forgotten([{ lineage: before }]);
+  context.orphans.forgotten([{ kernelNodeId: before }]);
   await pass(FORGET_GATHER_MS);
   expect([rows(), world.complaints]).toEqual([[0, 0], []]);
 });
 
 test("what is open here is left until it is closed, what is being made until it is", async () => {
   const { context, came, went, isThere, pass } = await begin();
-  const { id, lineage } = came("open");
-  const cacheFile = await context.cacheFiles.open(lineage, { write: false });
+  const { id, kernelNodeId } = came("open");
+  const cacheFile = await context.cacheFiles.open(kernelNodeId, { write: false });
   went("open");
   const made = came("made");
-  context.fileState.notLookedUp.add(made.lineage);
+  context.fileState.notLookedUp.add(made.kernelNodeId);
   went("made");
   await pass(4 * ROUND);
   expect([id, made.id].map(isThere)).toEqual([true, true]);
@@ -202,12 +205,12 @@ test("what is open here is left until it is closed, what is being made until it 
 
 test("what was written here and is not sent stays with its name", async () => {
   const { world, context, root, inodes, isThere, pass } = await begin();
-  const { handle, lineage } = await createFileSystem(context).create(CALLER, root, "a", 0o644, WRITING);
+  const { handle, kernelNodeId } = await createFileSystem(context).create(CALLER, root, "a", 0o644, WRITING);
   await world.write(handle, 0, pattern(10));
   await world.close(handle);
   await pass(4 * ROUND);
-  expect(isThere(inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0))).toBe(true);
-  expect(context.metadata.cacheFiles.get(lineage)?.bytes).toBeGreaterThan(0);
+  expect(isThere(inodes.ofKernelNodeId(kernelNodeId)?.id ?? inodeId(0))).toBe(true);
+  expect(context.metadata.cacheFiles.get(kernelNodeId)?.bytes).toBeGreaterThan(0);
 });
 
 test("a folder in which names are left waits for them", async () => {

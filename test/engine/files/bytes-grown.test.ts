@@ -109,7 +109,7 @@ test.each(CASES)("%s (%i bytes): no byte is asked for twice", async (name, size)
   expect(await snapshot(world, inode)).toBe("taken");
   expect(hashOf(await snapshotBytes(world, inode))).toBe(hashOf(then));
   expect(asked(world, size)).toBe(size);
-  expect(world.context.metadata.cacheFiles.get(inode.lineage)).toMatchObject({ missing: [], unproven: [] });
+  expect(world.context.metadata.cacheFiles.get(inode.kernelNodeId)).toMatchObject({ missing: [], unproven: [] });
 });
 
 test.each(SIZES)("of a version that is not the head any more, too (%i bytes)", async (size) => {
@@ -160,7 +160,7 @@ test("what came of a large file before it was written to was not checked: where 
   world.gateway.lies = 1;
   await during(world, world.read(reader, 0, 1000));
   await world.close(reader);
-  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).not.toBe(`[0,${content.length}]`);
+  expect(world.context.metadata.cacheFiles.get(inode.kernelNodeId)?.missing).not.toBe(`[0,${content.length}]`);
   await writeAt(world, inode, content.length, MORE);
   const next = world.crash();
   await next.recover();
@@ -284,7 +284,7 @@ test("what was read of a version that is another node's by now, too, is remember
   await expect(during(world, world.readAll(world.inode(inode.id)))).rejects.toThrow(WRONG);
   const read = await during(world, world.readAll(world.inode(inode.id)));
   expect(hashOf(read)).toBe(hashOf(content));
-  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toEqual([]);
+  expect(world.context.metadata.cacheFiles.get(inode.kernelNodeId)?.missing).toEqual([]);
 });
 
 test("the kernel forgets what was shown of a version that is found to be wrong", async () => {
@@ -296,7 +296,7 @@ test("the kernel forgets what was shown of a version that is found to be wrong",
   await during(world, world.read(handle, 0, 1000));
   await world.close(handle);
   const keepsCache = async () => {
-    const opened = await createFileSystem(world.context).open(CALLER, inode.lineage, READ_ONLY);
+    const opened = await createFileSystem(world.context).open(CALLER, inode.kernelNodeId, READ_ONLY);
     await world.close(opened.handle);
     return opened.keepCache;
   };

@@ -1,4 +1,4 @@
-/** What is kept on disk and what goes: the cache limit, forgotten lineages, and what a crash left behind. */
+/** What is kept on disk and what goes: the cache limit, forgotten kernel node ids, and what a crash left behind. */
 import { expect, test } from "vitest";
 import { evict } from "../../../src/engine/files/evict.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
@@ -10,9 +10,9 @@ const TEXT = Buffer.from("written here");
 
 /** Lineages that have a file. */
 async function filesOf(world: BytesWorld): Promise<number[]> {
-  const lineages: number[] = [];
-  for await (const lineage of world.context.paths.cacheFiles()) lineages.push(lineage);
-  return lineages;
+  const kernelNodeIds: number[] = [];
+  for await (const kernelNodeId of world.context.paths.cacheFiles()) kernelNodeIds.push(kernelNodeId);
+  return kernelNodeIds;
 }
 
 async function cached(world: BytesWorld, size = 100 * KIB) {
@@ -29,7 +29,7 @@ test("over the limit, what was not used for longest goes, and comes again when r
   const [oldest, ...rest] = inodes;
   if (oldest === undefined) throw new Error("no inode");
   await world.clock.advance(2000);
-  expect(await filesOf(world)).toEqual(rest.map((inode) => inode.lineage));
+  expect(await filesOf(world)).toEqual(rest.map((inode) => inode.kernelNodeId));
   expect(world.context.metadata.cacheFiles.totalBytes()).toBeLessThanOrEqual(350 * KIB);
   expect(Buffer.compare(await world.readAll(oldest), pattern(100 * KIB))).toBe(0);
 });
@@ -49,10 +49,10 @@ test("what is dirty, open, or being sent never goes", async () => {
   const sent = await written(world);
   await world.context.snapshots.take(sent, CALLER.signal);
   world.context.metadata.inodes.update(sent, { content: "clean", originNode: "n", originVersion: "v" });
-  world.context.metadata.cacheFiles.update(world.inode(sent).lineage, { originNode: "n", originVersion: "v" });
+  world.context.metadata.cacheFiles.update(world.inode(sent).kernelNodeId, { originNode: "n", originVersion: "v" });
   await cached(world);
   await world.clock.advance(5000);
-  const kept = [dirty, open, grown, world.inode(sent)].map((inode) => inode.lineage);
+  const kept = [dirty, open, grown, world.inode(sent)].map((inode) => inode.kernelNodeId);
   expect((await filesOf(world)).sort()).toEqual(kept.sort());
   expect(Buffer.from(await world.readAll(dirty))).toEqual(TEXT);
 });
@@ -105,7 +105,7 @@ test("unlinked while open: readable until closed, and gone once the kernel has f
     if (row !== undefined) metadata.nodes.remove(row.id);
     metadata.entries.remove(entry.id);
   }
-  world.context.orphans.forgotten([{ lineage: inode.lineage }]);
+  world.context.orphans.forgotten([{ kernelNodeId: inode.kernelNodeId }]);
   world.context.orphans.dropForgotten();
   expect(Buffer.from(await world.read(handle, 0, 100))).toEqual(TEXT);
   await world.close(handle);
@@ -114,7 +114,7 @@ test("unlinked while open: readable until closed, and gone once the kernel has f
   expect(await filesOf(world)).toEqual([]);
 });
 
-test("a superseded lineage is read by whom it was open for, and goes when forgotten", async () => {
+test("a superseded kernel node id is read by whom it was open for, and goes when forgotten", async () => {
   const world = await createBytesWorld();
   const inode = world.addRemote(pattern(3000 * KIB));
   const handle = await world.open(inode);
@@ -130,11 +130,11 @@ test("a superseded lineage is read by whom it was open for, and goes when forgot
   );
   expect(Buffer.from(await world.readAll(world.inode(inode.id))).length).toBe(5);
   await world.close(handle);
-  expect(await filesOf(world)).toContain(inode.lineage);
-  world.context.orphans.forgotten([{ lineage: inode.lineage }]);
+  expect(await filesOf(world)).toContain(inode.kernelNodeId);
+  world.context.orphans.forgotten([{ kernelNodeId: inode.kernelNodeId }]);
   world.context.orphans.dropForgotten();
   await world.clock.settle();
-  expect(await filesOf(world)).toEqual([next.lineage]);
+  expect(await filesOf(world)).toEqual([next.kernelNodeId]);
 });
 
 test("after a crash: superseded and nameless go, unknown files are set aside, empty ones removed", async () => {
@@ -149,11 +149,11 @@ test("after a crash: superseded and nameless go, unknown files are set aside, em
     if (row !== undefined) metadata.nodes.remove(row.id);
     metadata.entries.remove(entry.id);
   }
-  for (const [lineage, bytes] of [
+  for (const [id, bytes] of [
     [kernelNodeId(700), TEXT],
     [kernelNodeId(701), new Uint8Array()],
   ] as const) {
-    const file = await world.files.open(paths.cacheFile(lineage), "w+");
+    const file = await world.files.open(paths.cacheFile(id), "w+");
     await file.write(bytes, 0);
     await file.close();
   }
@@ -177,7 +177,7 @@ test("after the machine went down, clean bytes are looked at before they are use
   const whole = await cached(world);
   const torn = await cached(world);
   const dirty = await written(world);
-  const file = await world.files.open(world.context.paths.cacheFile(torn.lineage), "r+");
+  const file = await world.files.open(world.context.paths.cacheFile(torn.kernelNodeId), "r+");
   await file.write(new Uint8Array(4096), 0);
   await file.close();
   const before = world.gateway.calls.length;
@@ -256,7 +256,7 @@ test("before a byte of synced content changes, the rows that say so are synced",
   const order: string[] = [];
   const context = world.context as { syncRows: () => Promise<void> };
   context.syncRows = async () => void order.push(`rows synced, saying ${world.inode(inode.id).synced}`);
-  const cacheFile = world.context.cacheFiles.get(inode.lineage);
+  const cacheFile = world.context.cacheFiles.get(inode.kernelNodeId);
   if (cacheFile === undefined) throw new Error("not open");
   const {
     disk: { file },
@@ -295,7 +295,7 @@ test("a file the disk cannot read counts as changed, and keeps nobody from start
   const [bad, good] = [await cached(world), await cached(world)];
   for (const inode of [bad, good]) await world.open(inode, { write: true });
   const next = world.crash();
-  const path = new RegExp(`^${next.context.paths.cacheFile(bad.lineage)}$`);
+  const path = new RegExp(`^${next.context.paths.cacheFile(bad.kernelNodeId)}$`);
   next.files.fail({ path, code: "EIO", on: ["hash", "read"], times: 1000 });
   await next.recover();
   expect(next.inode(bad.id)).toMatchObject({ content: "dirty", hash: null });
@@ -307,7 +307,7 @@ test("opened for writing and changed past us before the crash, a file is dirty",
   const world = await createBytesWorld();
   const inode = await cached(world);
   await world.open(inode, { write: true });
-  const file = await world.files.open(world.context.paths.cacheFile(inode.lineage), "r+");
+  const file = await world.files.open(world.context.paths.cacheFile(inode.kernelNodeId), "r+");
   await file.write(TEXT, 0);
   const next = world.crash();
   await next.recover();

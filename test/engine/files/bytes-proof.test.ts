@@ -24,7 +24,7 @@ async function during<T>(world: BytesWorld, work: Promise<T>, milliseconds = 2_0
 }
 
 const snapshot = (world: BytesWorld, { id }: Inode) => during(world, world.context.snapshots.take(id, CALLER.signal));
-const rowOf = ({ context }: BytesWorld, { lineage }: Inode) => context.metadata.cacheFiles.get(lineage);
+const rowOf = ({ context }: BytesWorld, { kernelNodeId }: Inode) => context.metadata.cacheFiles.get(kernelNodeId);
 
 async function snapshotBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
   const generation = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no snapshot");
@@ -70,7 +70,7 @@ async function isSnapshotAs(world: BytesWorld, inode: Inode, then: Uint8Array): 
 
 /** A byte of the local file is not what it was. */
 async function damage(world: BytesWorld, inode: Inode, at: number): Promise<void> {
-  const file = await world.files.open(world.context.paths.cacheFile(inode.lineage), "r+");
+  const file = await world.files.open(world.context.paths.cacheFile(inode.kernelNodeId), "r+");
   await file.write(Buffer.of((CONTENT[at] ?? 0) ^ 1), at);
   await file.close();
 }
@@ -174,7 +174,7 @@ test("what is written while it is checked stays, wherever the check is by then",
 test("a write that is on its way while its place is read is not taken for a damaged byte", async () => {
   const { world, inode } = await allHere();
   const handle = await world.open(world.inode(inode.id), { write: true });
-  const file = world.context.cacheFiles.get(inode.lineage)?.disk.file ?? expect.unreachable("not open");
+  const file = world.context.cacheFiles.get(inode.kernelNodeId)?.disk.file ?? expect.unreachable("not open");
   const { write, read } = file;
   // The write has put its bytes there, and has yet to say so, when the check comes to them.
   let isRead = false;
@@ -384,7 +384,7 @@ test("what is not checked is not passed on to the kernel", async () => {
     const opened = await each.open(each.inode(inode.id), { write: true });
     const {
       passthrough: { backingId },
-    } = each.context.cacheFiles.get(inode.lineage) ?? expect.unreachable("not open");
+    } = each.context.cacheFiles.get(inode.kernelNodeId) ?? expect.unreachable("not open");
     await each.read(opened, 0, 10);
     const moves = each.mover.read(opened, 10, 0) !== undefined;
     await each.close(opened);

@@ -70,14 +70,14 @@ test("an open while the last one is being closed gets a cache file of its own, a
   ).toBe("new");
 });
 
-test("a superseded lineage takes no new open", async () => {
+test("a superseded kernel node id takes no new open", async () => {
   const world = await createBytesWorld();
   const inode = world.addRemote(pattern(10));
   world.context.metadata.inodes.replaceKernelNodeId(inode.id, {});
   expect((await failure(world.open(inode))).code).toBe("ESTALE");
 });
 
-test("a lineage superseded while its file is being opened takes no new open and leaves nothing open", async () => {
+test("a kernel node id superseded while its file is being opened takes no new open and leaves nothing open", async () => {
   const world = await createBytesWorld({}, { turns: () => 3 });
   const inode = world.addRemote(pattern(10));
   const opening = failure(world.open(inode, { write: true }));
@@ -124,7 +124,7 @@ test("a reader waits for its own bytes, not for the end of the download", async 
   const reading = world.read(handle, MIB, 4096);
   const answer = await reading;
   same(answer, content.subarray(MIB, MIB + 4096));
-  expect(world.context.cacheFiles.get(inode.lineage)?.ranges.downloads.size).toBeGreaterThan(0);
+  expect(world.context.cacheFiles.get(inode.kernelNodeId)?.ranges.downloads.size).toBeGreaterThan(0);
 });
 
 test("a sequential reader is read ahead of, with growing ranges and several in flight", async () => {
@@ -134,7 +134,7 @@ test("a sequential reader is read ahead of, with growing ranges and several in f
   let mostAtOnce = 0;
   for (let offset = 0; offset < 40 * MIB; offset += 128 * KIB) {
     const reading = world.read(handle, offset, 128 * KIB);
-    mostAtOnce = Math.max(mostAtOnce, world.context.cacheFiles.get(inode.lineage)?.ranges.downloads.size ?? 0);
+    mostAtOnce = Math.max(mostAtOnce, world.context.cacheFiles.get(inode.kernelNodeId)?.ranges.downloads.size ?? 0);
     await reading;
   }
   const sizes = world.gateway.calls.map((call) => call.end - call.start);
@@ -345,8 +345,8 @@ test("pages of bytes that turned out wrong are not kept by the kernel", async ()
   await world.clock.settle();
   const flags = { read: true, write: false, append: false, truncate: false, exclusive: false };
   const { open } = createFileSystem(world.context);
-  expect((await open(CALLER, inode.lineage, flags)).keepCache).toBe(false);
-  expect((await open(CALLER, inode.lineage, flags)).keepCache).toBe(true);
+  expect((await open(CALLER, inode.kernelNodeId, flags)).keepCache).toBe(false);
+  expect((await open(CALLER, inode.kernelNodeId, flags)).keepCache).toBe(true);
 });
 
 test("a file counts as whole only after it was checked: until then a crash makes the rest come again", async () => {
@@ -356,14 +356,14 @@ test("a file counts as whole only after it was checked: until then a crash makes
   const handle = await world.open(inode);
   for (let offset = 0; offset < content.length; offset += MIB) await world.read(handle, offset, MIB);
   await world.clock.settle();
-  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toEqual([]);
+  expect(world.context.metadata.cacheFiles.get(inode.kernelNodeId)?.missing).toEqual([]);
 
   const unchecked = await createBytesWorld();
   const lied = unchecked.addRemote(content);
   unchecked.gateway.lies = 1;
   await unchecked.readAll(lied).catch(() => {});
   const successor = unchecked.crash();
-  expect(successor.context.metadata.cacheFiles.get(lied.lineage)?.missing).not.toEqual([]);
+  expect(successor.context.metadata.cacheFiles.get(lied.kernelNodeId)?.missing).not.toEqual([]);
   expect(Buffer.compare(await successor.readAll(lied), content)).toBe(0);
 });
 
@@ -435,19 +435,19 @@ test("what came in and is right is read, also where the rows cannot take it down
 test("where only heads can be read, a download that could not be checked is checked before it has to be whole", async () => {
   const world = await createBytesWorld();
   const content = pattern(3 * MIB);
-  const { id, lineage } = world.addRemote(content);
+  const { id, kernelNodeId } = world.addRemote(content);
   const reader = await world.open(world.inode(id));
   // The hash that ran while it arrived, and that of the whole file.
   world.files.fail({ path: /live/, code: "EIO", on: ["hash"], times: 2 });
   for (let at = 0; at < content.length; at += MIB) await during(world, world.read(reader, at, MIB)).catch(() => {});
-  const missing = () => world.context.metadata.cacheFiles.get(lineage)?.missing;
+  const missing = () => world.context.metadata.cacheFiles.get(kernelNodeId)?.missing;
   expect(missing()).not.toEqual([]);
   const { client } = world.context;
   const headsOnly = withParts(world.context, {
     client: { ...client, features: { ...client.features, isFull: false } },
   });
   const flags = { read: false, write: true, append: false, truncate: false, exclusive: false };
-  const writer = await during(world, createFileSystem(headsOnly).open(CALLER, lineage, flags));
+  const writer = await during(world, createFileSystem(headsOnly).open(CALLER, kernelNodeId, flags));
   expect(missing()).toEqual([]);
   await world.close(writer.handle);
   await world.close(reader);
@@ -547,7 +547,7 @@ test("what is read from its beginning is hashed while it arrives, and nothing of
   same(await world.readAll(inode), content);
   await world.clock.settle();
   expect(counts).toEqual({ whole: 0, begun: 1, finished: 1, cancelled: 0 });
-  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toEqual([]);
+  expect(world.context.metadata.cacheFiles.get(inode.kernelNodeId)?.missing).toEqual([]);
 });
 
 test("a file whose running hash is lost is hashed as a whole", async () => {
@@ -559,7 +559,7 @@ test("a file whose running hash is lost is hashed as a whole", async () => {
   same(await world.readAll(inode), content);
   await world.clock.settle();
   expect(counts).toEqual({ whole: 1, begun: 1, finished: 1, cancelled: 0 });
-  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toEqual([]);
+  expect(world.context.metadata.cacheFiles.get(inode.kernelNodeId)?.missing).toEqual([]);
 });
 
 test("what is read from its end on is hashed as a whole, once", async () => {
@@ -575,7 +575,7 @@ test("what is read from its end on is hashed as a whole, once", async () => {
   await world.clock.settle();
   expect(counts.whole).toBe(1);
   expect(counts).toMatchObject({ finished: 0, cancelled: counts.begun });
-  expect(world.context.metadata.cacheFiles.get(inode.lineage)?.missing).toEqual([]);
+  expect(world.context.metadata.cacheFiles.get(inode.kernelNodeId)?.missing).toEqual([]);
 });
 
 test.each(["closed", "written to"])("a file that is %s before all of it is here is hashed no further", async (what) => {

@@ -66,15 +66,15 @@ test("the label is on disk before a writer's open or a first write is answered",
 
 test("size and time of an open file are its own, those of a closed one the row's", async () => {
   const world = await createBytesWorld();
-  const { id, lineage } = world.addRemote(pattern(1000), { attributes: { mtime: "1234.000000005" } });
+  const { id, kernelNodeId } = world.addRemote(pattern(1000), { attributes: { mtime: "1234.000000005" } });
   const handle = await world.open(world.inode(id), { write: true });
-  expect((await createFileSystem(world.context).getattr(CALLER, lineage)).stat).toMatchObject({
+  expect((await createFileSystem(world.context).getattr(CALLER, kernelNodeId)).stat).toMatchObject({
     size: 1000,
     mtime: { seconds: 1234, nanoseconds: 5 },
   });
   await world.clock.advance(5000);
   await world.write(handle, 2000, TEXT);
-  const during = (await createFileSystem(world.context).getattr(CALLER, lineage)).stat;
+  const during = (await createFileSystem(world.context).getattr(CALLER, kernelNodeId)).stat;
   expect(during.size).toBe(2000 + TEXT.length);
   expect(during.mtime.seconds).toBe(Math.floor(world.clock.wallClock() / 1000));
   expect(world.inode(id).size).toBe(1000);
@@ -88,23 +88,23 @@ test("a time a program sets lasts: while the file is open, after its close, and 
   const { inode, handle } = await world.create();
   await world.write(handle, 0, TEXT);
   const mtime = { seconds: 77, nanoseconds: 123 };
-  await createFileSystem(world.context).setattr(CALLER, inode.lineage, { mtime, handle });
-  expect((await createFileSystem(world.context).getattr(CALLER, inode.lineage)).stat.mtime).toEqual(mtime);
+  await createFileSystem(world.context).setattr(CALLER, inode.kernelNodeId, { mtime, handle });
+  expect((await createFileSystem(world.context).getattr(CALLER, inode.kernelNodeId)).stat.mtime).toEqual(mtime);
   await world.close(handle);
   expect(world.inode(inode.id).attributes.mtime).toBe("77.000000123");
-  await createFileSystem(world.context).setattr(CALLER, inode.lineage, { mtime: { seconds: 78, nanoseconds: 0 } });
+  await createFileSystem(world.context).setattr(CALLER, inode.kernelNodeId, { mtime: { seconds: 78, nanoseconds: 0 } });
   const next = await successor(world);
   expect(next.inode(inode.id).attributes.mtime).toBe("78.000000000");
 });
 
 test("fetching into a file that is open for writing leaves its time alone", async () => {
   const world = await createBytesWorld();
-  const { id, lineage } = world.addRemote(pattern(3 * MIB), { attributes: { mtime: "1234.000000005" } });
+  const { id, kernelNodeId } = world.addRemote(pattern(3 * MIB), { attributes: { mtime: "1234.000000005" } });
   const handle = await world.open(world.inode(id), { write: true });
   await world.clock.advance(1000);
   await world.read(handle, MIB, 1000);
   await world.clock.settle();
-  expect((await createFileSystem(world.context).getattr(CALLER, lineage)).stat.mtime).toEqual({
+  expect((await createFileSystem(world.context).getattr(CALLER, kernelNodeId)).stat.mtime).toEqual({
     seconds: 1234,
     nanoseconds: 5,
   });
@@ -156,7 +156,7 @@ test("what was fetched and then overwritten is not fetched again after a crash",
   await world.write(handle, 10, TEXT);
   world.gateway.breaks = [];
   const next = await successor(world);
-  expect(next.context.metadata.cacheFiles.get(next.inode(id).lineage)?.missing).toContain(3_145_728);
+  expect(next.context.metadata.cacheFiles.get(next.inode(id).kernelNodeId)?.missing).toContain(3_145_728);
   expect(Buffer.from(await next.readAll(next.inode(id))).subarray(10, 10 + TEXT.length)).toEqual(TEXT);
 });
 
@@ -179,19 +179,19 @@ test("a write while the same range is being fetched is never overwritten by it",
 test("looked at while bytes of the origin are on their way to the disk, a file has the time its program gave it", async () => {
   const world = await createBytesWorld();
   const { context, clock } = world;
-  const { id, lineage } = world.addRemote(pattern(3 * MIB), { hash: null });
+  const { id, kernelNodeId } = world.addRemote(pattern(3 * MIB), { hash: null });
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 0, TEXT);
   const mtime = { seconds: 77, nanoseconds: 123 };
-  await createFileSystem(context).setattr(CALLER, lineage, { mtime, handle });
-  const { file } = context.cacheFiles.get(lineage)?.disk ?? {};
+  await createFileSystem(context).setattr(CALLER, kernelNodeId, { mtime, handle });
+  const { file } = context.cacheFiles.get(kernelNodeId)?.disk ?? {};
   if (file === undefined) throw new Error("not open");
   const held = holdNext(file, "setTimes");
   await clock.advance(5_000);
   // They are in the file, and its time has not been set back yet.
   const reading = world.read(handle, 2 * MIB, 100);
   await clock.settle();
-  const shown = createFileSystem(context).getattr(CALLER, lineage);
+  const shown = createFileSystem(context).getattr(CALLER, kernelNodeId);
   const flushed = createFileSystem(context).flush(CALLER, handle);
   await clock.settle();
   held.goOn();
@@ -204,14 +204,14 @@ test("looked at while bytes of the origin are on their way to the disk, a file h
 test("asked for its time by many while it is closed, a file tells all of them", async () => {
   const world = await createBytesWorld({}, { turns: () => 50 });
   const { context } = world;
-  const { id, lineage } = world.addRemote(pattern(3 * MIB), { hash: null });
+  const { id, kernelNodeId } = world.addRemote(pattern(3 * MIB), { hash: null });
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 0, TEXT);
-  const cacheFile = context.cacheFiles.get(lineage);
+  const cacheFile = context.cacheFiles.get(kernelNodeId);
   if (cacheFile === undefined) throw new Error("not open");
   await createFileSystem(context).flush(CALLER, handle);
   const free = await cacheFile.ranges.lock.hold(0, 1);
-  const asked = Array.from({ length: 5 }, () => createFileSystem(context).getattr(CALLER, lineage));
+  const asked = Array.from({ length: 5 }, () => createFileSystem(context).getattr(CALLER, kernelNodeId));
   const closing = createFileSystem(context).release(handle);
   for (let turns = 0; turns < 10; turns += 1) await undefined;
   free();
@@ -222,10 +222,10 @@ test("asked for its time by many while it is closed, a file tells all of them", 
 test("what is written while the file is given its time back has its own time", async () => {
   const world = await createBytesWorld();
   const { context, clock } = world;
-  const { id, lineage } = world.addRemote(pattern(3 * MIB), { hash: null });
+  const { id, kernelNodeId } = world.addRemote(pattern(3 * MIB), { hash: null });
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 0, TEXT);
-  const { file } = context.cacheFiles.get(lineage)?.disk ?? {};
+  const { file } = context.cacheFiles.get(kernelNodeId)?.disk ?? {};
   if (file === undefined) throw new Error("not open");
   const held = holdNext(file, "setTimes");
   await clock.advance(5_000);
@@ -252,11 +252,11 @@ test("truncated and grown again: zeros, not the origin", async () => {
   same(await next.readAll(next.inode(id)), expected);
 });
 
-test("truncating a superseded lineage by path is ESTALE", async () => {
+test("truncating a superseded kernel node id by path is ESTALE", async () => {
   const world = await createBytesWorld();
   const inode = world.addRemote(pattern(10));
   world.context.metadata.inodes.replaceKernelNodeId(inode.id, {});
-  expect(await codeOf(createFileSystem(world.context).setattr(CALLER, inode.lineage, { size: 0 }))).toBe("ESTALE");
+  expect(await codeOf(createFileSystem(world.context).setattr(CALLER, inode.kernelNodeId, { size: 0 }))).toBe("ESTALE");
 });
 
 test("an open that truncates asks the gateway for nothing", async () => {
@@ -327,7 +327,7 @@ test("a failed write into what is missing leaves the origin there", async () => 
   same(await world.read(handle, 0, 5000), content.subarray(0, 5000));
 });
 
-test.each<{ what: string; change(world: BytesWorld, handle: HandleId, lineage: KernelNodeId): Promise<unknown> }>([
+test.each<{ what: string; change(world: BytesWorld, handle: HandleId, kernelNodeId: KernelNodeId): Promise<unknown> }>([
   {
     what: "a write",
     change: ({ context }, handle) => createFileSystem(context).write(CALLER, handle, 0, TEXT, { killPrivileges: true }),
@@ -335,8 +335,8 @@ test.each<{ what: string; change(world: BytesWorld, handle: HandleId, lineage: K
   { what: "fallocate", change: ({ context }, handle) => createFileSystem(context).allocate(CALLER, handle, 0, 0, 20) },
   {
     what: "an open that cuts it short",
-    change: ({ context }, handle, lineage) =>
-      createFileSystem(context).setattr(CALLER, lineage, { killPrivileges: true, handle }),
+    change: ({ context }, handle, kernelNodeId) =>
+      createFileSystem(context).setattr(CALLER, kernelNodeId, { killPrivileges: true, handle }),
   },
 ])("$what by an ordinary user takes set-user-id away, and the kernel hears of it", async ({ change }) => {
   const world = await createBytesWorld();
@@ -346,7 +346,7 @@ test.each<{ what: string; change(world: BytesWorld, handle: HandleId, lineage: K
   world.context.metadata.changed.onTell(({ inodes, ours }) => {
     told.push(...[...inodes].filter((inode) => ours.has(inode)));
   });
-  await change(world, handle, world.inode(id).lineage);
+  await change(world, handle, world.inode(id).kernelNodeId);
   expect(world.inode(id).attributes.mode).toBe(0o755);
   expect(told).toContain(id);
 });

@@ -97,12 +97,12 @@ test("what is read past the disk is kept for a few files only, whoever reads how
 });
 
 async function filesOf(world: BytesWorld): Promise<number[]> {
-  const lineages: number[] = [];
-  for await (const lineage of world.context.paths.cacheFiles()) lineages.push(lineage);
-  return lineages;
+  const kernelNodeIds: number[] = [];
+  for await (const kernelNodeId of world.context.paths.cacheFiles()) kernelNodeIds.push(kernelNodeId);
+  return kernelNodeIds;
 }
 
-/** Written here, removed by a program, forgotten by the kernel: its lineage. */
+/** Written here, removed by a program, forgotten by the kernel: its kernel node id. */
 async function removed(world: BytesWorld): Promise<KernelNodeId> {
   const { inode, handle } = await world.create();
   await world.write(handle, 0, pattern(10 * KIB));
@@ -110,9 +110,9 @@ async function removed(world: BytesWorld): Promise<KernelNodeId> {
   const [entry] = world.context.metadata.entries.ofInode(inode.id);
   if (entry === undefined) throw new Error("the file has no name");
   await createFileSystem(world.context).unlink(CALLER, kernelNodeId(1), entry.name);
-  world.context.orphans.forgotten([{ lineage: inode.lineage }]);
+  world.context.orphans.forgotten([{ kernelNodeId: inode.kernelNodeId }]);
   world.context.orphans.dropForgotten();
-  return inode.lineage;
+  return inode.kernelNodeId;
 }
 
 test("the state dir is gone: the queue says of a file that nobody has open that its bytes went with it", async () => {
@@ -149,13 +149,13 @@ test("the state dir is gone, and another mount's is in its place: nothing of tha
 
   disk.trouble = "gone";
   const others = Buffer.from(pattern(10 * KIB, 3));
-  const paths = [read, evicted, inode].map(({ lineage }) => context.paths.cacheFile(lineage));
+  const paths = [read, evicted, inode].map(({ kernelNodeId }) => context.paths.cacheFile(kernelNodeId));
   for (const path of paths) {
     const file = await files.open(path, "w+");
     await file.write(others, 0);
     await file.close();
   }
-  context.orphans.forgotten([{ lineage: inode.lineage }]);
+  context.orphans.forgotten([{ kernelNodeId: inode.kernelNodeId }]);
   context.orphans.dropForgotten();
   await world.clock.settle();
   await evict(context, 20 * KIB);
@@ -174,7 +174,7 @@ test("a state dir that has taken the place of ours just now: its files are not e
   const { context, files } = world;
   const disk = withTrouble(world);
   const inode = world.addRemote(pattern(10 * KIB));
-  const path = context.paths.cacheFile(inode.lineage);
+  const path = context.paths.cacheFile(inode.kernelNodeId);
   await context.paths.prepareFolderOf(path);
   const others = await files.open(path, "w+");
   await others.write(pattern(100, 3), 0);
@@ -199,7 +199,7 @@ test("the state dir is gone: what another mount's has in its place is not sent a
   const snapshot = context.metadata.snapshots.newestOf(inode.id);
   if (snapshot === undefined) throw new Error("there is no snapshot");
   disk.trouble = "gone";
-  const others = await files.open(context.paths.cacheFile(inode.lineage), "w+");
+  const others = await files.open(context.paths.cacheFile(inode.kernelNodeId), "w+");
   await others.write(pattern(100 * KIB, 3), 0);
   await others.close();
   const read = async () => {
@@ -322,7 +322,7 @@ test.each([
   const { files, gateway } = world;
   fillsUp(world);
   const content = pattern(bytes);
-  const { id, lineage } = world.addRemote(content);
+  const { id, kernelNodeId } = world.addRemote(content);
   const reader = await world.open(world.inode(id));
   if (isPartlyHere) await world.read(reader, 2_000 * KIB, 10);
   const heal = files.fail({
@@ -339,7 +339,7 @@ test.each([
     const expected = content.subarray(offset, offset + KIB);
     expect(Buffer.compare(await world.read(reader, offset, KIB), expected)).toBe(0);
   }
-  expect(world.inode(id)).toMatchObject({ content: "clean", lineage });
+  expect(world.inode(id)).toMatchObject({ content: "clean", kernelNodeId });
   // What the row says is here is; the rest is asked for once there is room, also after a crash.
   const after = world.crash();
   await after.recover();

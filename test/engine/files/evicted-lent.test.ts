@@ -12,18 +12,18 @@ async function begin() {
   const { context, gateway } = world;
   const features = { ...context.client.features, isFull: false };
   Object.assign(context, { client: { getContent: gateway.client.getContent, features } });
-  const { id, lineage } = world.addRemote(Buffer.from("only there"), { name: "a" });
+  const { id, kernelNodeId } = world.addRemote(Buffer.from("only there"), { name: "a" });
   world.addRemote(Buffer.from("another"), { name: "b" });
   context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
   await world.readAll(world.inode(id));
-  const missing = () => context.metadata.cacheFiles.get(lineage)?.missing;
+  const missing = () => context.metadata.cacheFiles.get(kernelNodeId)?.missing;
   expect(missing()).toEqual([]);
-  return { world, context, id, lineage, missing };
+  return { world, context, id, kernelNodeId, missing };
 }
 
 /** In place of the other one, whose node it gets. */
 function replace({ context, inode }: BytesWorld): Promise<void> {
-  const parent = inode(ROOT_INODE).lineage;
+  const parent = inode(ROOT_INODE).kernelNodeId;
   return createFileSystem(context).rename(
     CALLER,
     { parent, name: "a" },
@@ -33,7 +33,7 @@ function replace({ context, inode }: BytesWorld): Promise<void> {
 }
 
 test("a file that takes another's name while it is evicted is brought here again first", async () => {
-  const { world, context, id, lineage, missing } = await begin();
+  const { world, context, id, kernelNodeId, missing } = await begin();
   const { metadata } = context;
   let goOn = () => {};
   const held = new Promise<void>((resolve) => {
@@ -46,7 +46,7 @@ test("a file that takes another's name while it is evicted is brought here again
       files: { ...runtime.files, remove: (path: string) => held.then(() => world.files.remove(path)) },
     },
   });
-  const evicting = dropCacheFile(context, { lineage });
+  const evicting = dropCacheFile(context, { kernelNodeId });
   for (let turns = 0; turns < 100; turns += 1) await undefined;
   const replacing = replace(world);
   for (let turns = 0; turns < 100; turns += 1) await undefined;
@@ -57,11 +57,11 @@ test("a file that takes another's name while it is evicted is brought here again
 });
 
 test.each(["open", "truncate"] as const)("all of it is here when it may be written to: %s", async (how) => {
-  const { world, context, id, lineage, missing } = await begin();
+  const { world, context, id, kernelNodeId, missing } = await begin();
   // Eviction has chosen it, and its turn comes at the end of what brings it here.
   let evicting: Promise<boolean> | undefined;
-  context.fileState.afterClose.set(lineage, () => {
-    evicting = dropCacheFile(context, { lineage });
+  context.fileState.afterClose.set(kernelNodeId, () => {
+    evicting = dropCacheFile(context, { kernelNodeId });
   });
   let missingThen: readonly number[] | undefined;
   context.runtime.step = (label) => {
@@ -74,43 +74,43 @@ test.each(["open", "truncate"] as const)("all of it is here when it may be writt
 });
 
 /** Its bytes come before it gets a node that has to be given them. */
-async function replacesWhole(world: BytesWorld, lineage: KernelNodeId): Promise<void> {
+async function replacesWhole(world: BytesWorld, kernelNodeId: KernelNodeId): Promise<void> {
   const { context } = world;
   await replace(world);
-  expect(context.metadata.cacheFiles.get(lineage)?.missing).toEqual([]);
-  expect((await context.runtime.files.stat(context.paths.cacheFile(lineage))).size).toBe("only there".length);
+  expect(context.metadata.cacheFiles.get(kernelNodeId)?.missing).toEqual([]);
+  expect((await context.runtime.files.stat(context.paths.cacheFile(kernelNodeId))).size).toBe("only there".length);
 }
 
 test("evicted, and the rows could not be told: moved over another, it is brought here again first", async () => {
-  const { world, context, lineage } = await begin();
+  const { world, context, kernelNodeId } = await begin();
   const { cacheFiles } = context.metadata;
   const { remove, update } = cacheFiles;
   const refuse = () => {
     throw new Error("the rows take no changes");
   };
   Object.assign(cacheFiles, { remove: refuse, update: refuse });
-  await expect(dropCacheFile(context, { lineage })).rejects.toThrow("the rows take no changes");
+  await expect(dropCacheFile(context, { kernelNodeId })).rejects.toThrow("the rows take no changes");
   Object.assign(cacheFiles, { remove, update });
-  await replacesWhole(world, lineage);
+  await replacesWhole(world, kernelNodeId);
   expect(context.fileState.evicting.size).toBe(0);
 });
 
 test("a crash while it is evicted: moved over another before the files were looked at, it is brought here again first", async () => {
-  const { world, context, lineage } = await begin();
+  const { world, context, kernelNodeId } = await begin();
   let next: BytesWorld | undefined;
   context.runtime.step = (label) => {
     if (label === "evict: file gone") next ??= world.crash();
   };
-  await dropCacheFile(context, { lineage }).catch(() => {});
+  await dropCacheFile(context, { kernelNodeId }).catch(() => {});
   if (next === undefined) throw new Error("nothing was evicted");
   Object.assign(next.context, { client: context.client });
-  await replacesWhole(next, lineage);
+  await replacesWhole(next, kernelNodeId);
 });
 
 test("what could not be evicted is here", async () => {
-  const { world, context, id, lineage } = await begin();
+  const { world, context, id, kernelNodeId } = await begin();
   world.files.fail({ path: /live/, code: "EIO", on: ["remove"] });
-  await expect(dropCacheFile(context, { lineage })).rejects.toThrow("EIO");
+  await expect(dropCacheFile(context, { kernelNodeId })).rejects.toThrow("EIO");
   expect(context.fileState.evicting.size).toBe(0);
   expect(Buffer.from(await world.readAll(world.inode(id))).toString()).toBe("only there");
 });

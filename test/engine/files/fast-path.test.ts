@@ -80,7 +80,7 @@ test("nothing passes into a file with privileges, which a write takes away, nor 
   const world = await createBytesWorld();
   const { id, handle } = await written(world);
   const mode = (bits: number) =>
-    createFileSystem(world.context).setattr(CALLER, world.inode(id).lineage, { mode: bits });
+    createFileSystem(world.context).setattr(CALLER, world.inode(id).kernelNodeId, { mode: bits });
   await mode(0o4755);
   expect(passes(world, handle)).toBe(false);
   await world.write(handle, 0, FIRST);
@@ -93,9 +93,9 @@ test("nothing passes into a file with privileges, which a write takes away, nor 
 
 /** What the rows must say of a file that was just written to, whoever did it. */
 function expectTold(world: BytesWorld, id: InodeId): void {
-  const { content, hash, synced, lineage } = world.inode(id);
+  const { content, hash, synced, kernelNodeId } = world.inode(id);
   expect({ content, hash, isSafe: synced === "durable" }).toEqual({ content: "dirty", hash: null, isSafe: false });
-  expect(world.context.cacheFiles.get(lineage)).toMatchObject({
+  expect(world.context.cacheFiles.get(kernelNodeId)).toMatchObject({
     changes: { isContentDirty: true, isDurable: false, hasUnpersistedStat: true },
   });
 }
@@ -130,7 +130,7 @@ for (const [name, flow] of Object.entries(FLOWS)) {
     let passed = 0;
     for (let turn = 0, isOver = false; !isOver; turn += 1) {
       const { id, handle } = await written(world);
-      const cacheFile = world.context.cacheFiles.get(world.inode(id).lineage);
+      const cacheFile = world.context.cacheFiles.get(world.inode(id).kernelNodeId);
       if (cacheFile === undefined) throw new Error("not open");
       let syncs = 0;
       const { sync } = cacheFile.disk.file;

@@ -23,23 +23,23 @@ interface Passed {
 async function begin() {
   const world = await createBytesWorld({}, { isPassing: true });
   const { context, clock, passthrough } = world;
-  const { id, lineage } = world.addRemote(HEAD, { name: "a" });
+  const { id, kernelNodeId } = world.addRemote(HEAD, { name: "a" });
   await world.readAll(world.inode(id));
   await clock.advance(1_000);
   Object.assign(context, { dirtyLog: { ...context.dirtyLog } });
   const openPassed = async (flags = WRITING): Promise<Passed> => {
-    const { handle, backing } = await createFileSystem(context).open(CALLER, lineage, flags);
+    const { handle, backing } = await createFileSystem(context).open(CALLER, kernelNodeId, flags);
     if (backing === undefined || passthrough === undefined) throw new Error("not passed on");
     const file = passthrough.fileOf(backing);
     return { handle, write: (text) => file.write(Buffer.from(text), 0), close: () => world.close(handle) };
   };
   const liveOf = () => {
-    const cacheFile = context.cacheFiles.get(lineage);
+    const cacheFile = context.cacheFiles.get(kernelNodeId);
     if (cacheFile === undefined) throw new Error("not open");
     return cacheFile;
   };
   const inode = (): Inode => world.inode(id);
-  return { world, context, clock, id, lineage, openPassed, liveOf, inode };
+  return { world, context, clock, id, kernelNodeId, openPassed, liveOf, inode };
 }
 
 const snapshot = ({ context }: BytesWorld, id: InodeId) => context.snapshots.take(id, CALLER.signal);
@@ -107,7 +107,7 @@ test("two programs flush, one before and one after a write: the rows have what w
 });
 
 test("what was written since a sync is not called safe where the last close cannot look", async () => {
-  const { world, context, clock, lineage, openPassed, inode } = await begin();
+  const { world, context, clock, kernelNodeId, openPassed, inode } = await begin();
   const writer = await openPassed();
   writer.write("news");
   await clock.advance(1_000);
@@ -120,7 +120,7 @@ test("what was written since a sync is not called safe where the last close cann
   expect(inode()).toMatchObject({ content: "dirty", synced: "formerly" });
   await context.syncRows();
   const next = await world.powerLoss();
-  expect(await snapshot(next, next.context.metadata.inodes.ofKernelNodeId(lineage)?.id ?? inodeId(0))).toBe(
+  expect(await snapshot(next, next.context.metadata.inodes.ofKernelNodeId(kernelNodeId)?.id ?? inodeId(0))).toBe(
     "quarantined",
   );
 });
@@ -153,7 +153,7 @@ test("a snapshot does not count where the close of one who came meanwhile cannot
 });
 
 test("a program sets the time while the last close looks at the file: it is the time of the file", async () => {
-  const { context, clock, lineage, openPassed, inode } = await begin();
+  const { context, clock, kernelNodeId, openPassed, inode } = await begin();
   const writer = await openPassed();
   await clock.advance(1_000);
   writer.write("news");
@@ -162,7 +162,7 @@ test("a program sets the time while the last close looks at the file: it is the 
   const closing = createFileSystem(context).release(writer.handle);
   for (let turns = 0; !held.isReached() && turns < 100; turns += 1) await undefined;
   const mtime = { seconds: 1_000_000_000, nanoseconds: 5 };
-  const { stat } = await createFileSystem(context).setattr(CALLER, lineage, { mtime });
+  const { stat } = await createFileSystem(context).setattr(CALLER, kernelNodeId, { mtime });
   expect(stat.mtime).toEqual(mtime);
   held.goOn();
   await closing;

@@ -17,25 +17,25 @@ const inodeAt = ({ context, inode }: BytesWorld, name: string) =>
 async function begin(state: "clean" | "written" | "synced") {
   const world = await createBytesWorld({}, { isPassing: true });
   const { context, clock, passthrough } = world;
-  const { id, lineage } = world.addRemote(Buffer.from("the head"), { name: "a" });
+  const { id, kernelNodeId } = world.addRemote(Buffer.from("the head"), { name: "a" });
   await world.readAll(world.inode(id));
   await clock.advance(1_000);
   const write = (backing: number | undefined, bytes: string) =>
     passthrough?.fileOf(backing ?? -1).write(Buffer.from(bytes), 0);
   if (state !== "clean") {
-    const first = await createFileSystem(context).open(CALLER, lineage, WRITING);
+    const first = await createFileSystem(context).open(CALLER, kernelNodeId, WRITING);
     write(first.backing, "news");
     await clock.advance(1_000);
     if (state === "synced") await createFileSystem(context).fsync(CALLER, first.handle, false);
     await world.close(first.handle);
     while (context.fileState.tasks.size > 0) await Promise.all(context.fileState.tasks);
   }
-  await createFileSystem(context).open(CALLER, lineage, READING);
+  await createFileSystem(context).open(CALLER, kernelNodeId, READING);
   await clock.advance(1_000);
-  const cacheFile = context.cacheFiles.get(lineage);
+  const cacheFile = context.cacheFiles.get(kernelNodeId);
   if (cacheFile === undefined) throw new Error("not open");
   Object.assign(context, { dirtyLog: { ...context.dirtyLog } });
-  return { world, id, lineage, cacheFile, write };
+  return { world, id, kernelNodeId, cacheFile, write };
 }
 
 const snapshot = ({ context }: BytesWorld, id: InodeId) => context.snapshots.take(id, CALLER.signal);
@@ -50,7 +50,7 @@ const CASES = STATES.flatMap((state) => MOMENTS.map((moment) => ({ state, moment
 /** A writer has been let in, and a snapshot was made while he was at `moment`. */
 async function letInDuringSnapshot({ state, moment }: (typeof CASES)[number]) {
   const one = await begin(state);
-  const { world, id, lineage, cacheFile } = one;
+  const { world, id, kernelNodeId, cacheFile } = one;
   const { context } = world;
   // Of clean content a snapshot says that it is safe.
   if (state === "clean" && moment === "syncRows") cacheFile.changes.isDurable = true;
@@ -60,7 +60,7 @@ async function letInDuringSnapshot({ state, moment }: (typeof CASES)[number]) {
       : moment === "flush"
         ? holdNext(context.dirtyLog, "flush")
         : holdNext(context, "syncRows");
-  const opening = createFileSystem(context).open(CALLER, lineage, WRITING);
+  const opening = createFileSystem(context).open(CALLER, kernelNodeId, WRITING);
   for (let turns = 0; !held.isReached() && turns < 1_000; turns += 1) await undefined;
   expect([held.isReached(), cacheFile.use.writers, cacheFile.passthrough.lastStat]).toEqual([true, 1, undefined]);
   expect(await snapshot(world, id)).toBe(state === "clean" ? "clean" : "taken");

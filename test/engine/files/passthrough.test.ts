@@ -34,7 +34,7 @@ interface Passed {
 }
 
 async function openPassed(world: BytesWorld, { id }: Inode, flags = WRITING): Promise<Passed> {
-  const { handle, backing } = await createFileSystem(world.context).open(CALLER, world.inode(id).lineage, flags);
+  const { handle, backing } = await createFileSystem(world.context).open(CALLER, world.inode(id).kernelNodeId, flags);
   if (backing === undefined || world.passthrough === undefined) throw new Error("not passed on");
   const file = world.passthrough.fileOf(backing);
   return { handle, write: (bytes, at = 0) => file.write(bytes, at), close: () => world.close(handle) };
@@ -52,7 +52,7 @@ async function synced() {
 }
 
 async function isPassed(world: BytesWorld, { id }: Inode, flags = READING): Promise<boolean> {
-  const { handle, backing } = await createFileSystem(world.context).open(CALLER, world.inode(id).lineage, flags);
+  const { handle, backing } = await createFileSystem(world.context).open(CALLER, world.inode(id).kernelNodeId, flags);
   await world.close(handle);
   return backing !== undefined;
 }
@@ -82,7 +82,7 @@ test("what was written is told at close, and sent", async () => {
 
 test("of what makes a file longer or shorter the kernel knows itself; of any other change it is told", async () => {
   const world = await passing();
-  const { id, lineage } = await whole(world);
+  const { id, kernelNodeId } = await whole(world);
   const told: number[] = [];
   world.context.metadata.changed.onTell(({ inodes }) => told.push(...inodes));
   const toldAtClose = async (file: Passed) => {
@@ -98,14 +98,14 @@ test("of what makes a file longer or shorter the kernel knows itself; of any oth
   file.write(NEWS);
   expect(await toldAtClose(file)).toEqual([]);
   // It was told, and then a mapping was written to.
-  await createFileSystem(world.context).getattr(CALLER, lineage);
+  await createFileSystem(world.context).getattr(CALLER, kernelNodeId);
   file.write(NEWS);
   expect(await toldAtClose(file)).toEqual([id]);
   // It was written to, and then told.
   file.write(NEWS);
-  const { stat } = await createFileSystem(world.context).getattr(CALLER, lineage);
+  const { stat } = await createFileSystem(world.context).getattr(CALLER, kernelNodeId);
   expect(await toldAtClose(file)).toEqual([]);
-  expect((await createFileSystem(world.context).getattr(CALLER, lineage)).stat).toEqual(stat);
+  expect((await createFileSystem(world.context).getattr(CALLER, kernelNodeId)).stat).toEqual(stat);
   // It was written to, and was in a list, of which not all may have been told.
   file.write(NEWS);
   await world.context.stats.found(world.inode(id));
@@ -125,14 +125,14 @@ test.each([
   "$how while a reader kept it open and told after its close, it is told again of what a mapping does",
   async (before) => {
     const world = await passing();
-    const { id, lineage } = await whole(world);
+    const { id, kernelNodeId } = await whole(world);
     const told: number[] = [];
     world.context.metadata.changed.onTell(({ inodes }) => told.push(...inodes));
     const reader = await openPassed(world, world.inode(id), { ...WRITING, write: false });
     const writer = await openPassed(world, world.inode(id), before.open);
     writer.write(NEWS, before.at);
     await writer.close();
-    await createFileSystem(world.context).getattr(CALLER, lineage);
+    await createFileSystem(world.context).getattr(CALLER, kernelNodeId);
     const mapping = await openPassed(world, world.inode(id));
     told.splice(0);
     await world.clock.advance(1000);
@@ -146,21 +146,23 @@ test.each([
 
 test("an open that fails after it has cut the file short is told: the kernel knows of no such open", async () => {
   const world = await passing();
-  const { id, lineage } = await whole(world);
+  const { id, kernelNodeId } = await whole(world);
   const told: number[] = [];
   world.context.metadata.changed.onTell(({ inodes }) => told.push(...inodes));
   const full = () => {
     throw new Error("no room for one more handle");
   };
   Object.assign(world.context.handleTable, { add: full });
-  await expect(createFileSystem(world.context).open(CALLER, lineage, { ...WRITING, truncate: true })).rejects.toThrow();
+  await expect(
+    createFileSystem(world.context).open(CALLER, kernelNodeId, { ...WRITING, truncate: true }),
+  ).rejects.toThrow();
   expect(world.inode(id).size).toBe(0);
   expect(told).toContain(id);
 });
 
 test("so is a change that fails after it has cut the file short", async () => {
   const world = await passing();
-  const { id, lineage } = await whole(world);
+  const { id, kernelNodeId } = await whole(world);
   let forgotten = 0;
   const { kernel, runtime } = world.context;
   const everything = () => {
@@ -171,7 +173,7 @@ test("so is a change that fails after it has cut the file short", async () => {
     if (label === "commit: about to") throw new Error("no room for the rows");
   };
   Object.assign(world.context, { runtime: { ...runtime, step } });
-  const change = createFileSystem(world.context).setattr(CALLER, lineage, { size: 2, mode: 0o600 });
+  const change = createFileSystem(world.context).setattr(CALLER, kernelNodeId, { size: 2, mode: 0o600 });
   await expect(change).rejects.toThrow("no room for the rows");
   expect(world.inode(id).size).toBe(2);
   expect(forgotten).toBe(1);
@@ -302,7 +304,7 @@ test("a writer who is let in while the file is synced is not called safe when th
   before.write(NEWS);
   await before.close();
   const reader = await openPassed(world, inode, READING);
-  const cacheFile = world.context.cacheFiles.get(inode.lineage);
+  const cacheFile = world.context.cacheFiles.get(inode.kernelNodeId);
   if (cacheFile === undefined) throw new Error("not open");
   const { sync } = cacheFile.disk.file;
   let goOn = () => {};
@@ -336,21 +338,21 @@ test("what is not all here, held, or would have to lose bits of its mode is not 
   expect(await isPassed(world, world.inode(id))).toBe(false);
   const inode = await whole(world);
   expect(await isPassed(world, inode)).toBe(true);
-  await createFileSystem(world.context).setattr(CALLER, inode.lineage, { mode: 0o4755 });
+  await createFileSystem(world.context).setattr(CALLER, inode.kernelNodeId, { mode: 0o4755 });
   expect(await isPassed(world, inode)).toBe(false);
-  await createFileSystem(world.context).setattr(CALLER, inode.lineage, { mode: 0o755 });
+  await createFileSystem(world.context).setattr(CALLER, inode.kernelNodeId, { mode: 0o755 });
   expect(await isPassed(world, inode, WRITING)).toBe(true);
 });
 
 test("all handles of a file are served as the first one is", async () => {
   const world = await passing();
   const { id } = world.addRemote(HEAD, { name: "b" });
-  const first = await createFileSystem(world.context).open(CALLER, world.inode(id).lineage, READING);
+  const first = await createFileSystem(world.context).open(CALLER, world.inode(id).kernelNodeId, READING);
   await world.readAll(world.inode(id));
   expect(await isPassed(world, world.inode(id))).toBe(false);
   await world.close(first.handle);
   const second = await openPassed(world, world.inode(id), READING);
-  const third = await createFileSystem(world.context).open(CALLER, world.inode(id).lineage, WRITING);
+  const third = await createFileSystem(world.context).open(CALLER, world.inode(id).kernelNodeId, WRITING);
   expect(third.backing).toBeDefined();
   await second.close();
   expect(world.passthrough?.registered()).toBe(1);
@@ -420,9 +422,9 @@ test("on a disk with little room nobody begins to write unheard: cached files co
 test("what the row says is missing still is not passed on to a writer: a crash would bring it again over what was written", async () => {
   const world = await passing();
   const { context } = world;
-  const { id, lineage } = world.addRemote(HEAD, { name: "a" });
+  const { id, kernelNodeId } = world.addRemote(HEAD, { name: "a" });
   // As reading ahead does, for which nobody has a handle.
-  const cacheFile = await context.cacheFiles.open(lineage, { write: false });
+  const cacheFile = await context.cacheFiles.open(kernelNodeId, { write: false });
   const { cacheFiles } = context.metadata;
   const { update } = cacheFiles;
   Object.assign(cacheFiles, {
@@ -433,7 +435,7 @@ test("what the row says is missing still is not passed on to a writer: a crash w
   await requireRange(context, cacheFile, 0, HEAD.length, CALLER.signal);
   await Promise.all([...cacheFile.ranges.downloads].map(({ done }) => done));
   Object.assign(cacheFiles, { update });
-  const { handle, backing } = await createFileSystem(context).open(CALLER, lineage, WRITING);
+  const { handle, backing } = await createFileSystem(context).open(CALLER, kernelNodeId, WRITING);
   await cacheFile.close({ write: false });
   if (backing === undefined) await world.write(handle, 0, NEWS);
   else world.passthrough?.fileOf(backing).write(NEWS, 0);
@@ -447,9 +449,9 @@ test("what the row says is missing still is not passed on to a writer: a crash w
 test("an open that fails when its handle is written down counts for nothing: the next one is passed on", async () => {
   const world = await passing();
   const { context } = world;
-  const { id, lineage } = world.addRemote(HEAD, { name: "a" });
+  const { id, kernelNodeId } = world.addRemote(HEAD, { name: "a" });
   // Somebody needs it open for longer, and nobody has a handle.
-  const cacheFile = await context.cacheFiles.open(lineage, { write: false });
+  const cacheFile = await context.cacheFiles.open(kernelNodeId, { write: false });
   const { add } = context.handleTable;
   Object.assign(context.handleTable, {
     add() {

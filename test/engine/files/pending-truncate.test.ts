@@ -35,8 +35,9 @@ function reading({ world, reader }: Pick<Shared, "world" | "reader">, caller = O
 const CUTS: Record<string, (shared: Shared) => Promise<unknown>> = {
   "an open that empties it": ({ world, id }) => world.open(world.inode(id), { write: true, truncate: true }),
   ftruncate: ({ world, id, writer }) =>
-    createFileSystem(world.context).setattr(CALLER, world.inode(id).lineage, { size: 0, handle: writer }),
-  truncate: ({ world, id }) => createFileSystem(world.context).setattr(CALLER, world.inode(id).lineage, { size: 0 }),
+    createFileSystem(world.context).setattr(CALLER, world.inode(id).kernelNodeId, { size: 0, handle: writer }),
+  truncate: ({ world, id }) =>
+    createFileSystem(world.context).setattr(CALLER, world.inode(id).kernelNodeId, { size: 0 }),
 };
 
 for (const [name, cut] of Object.entries(CUTS)) {
@@ -74,7 +75,7 @@ for (const [name, sign] of Object.entries(SIGNS)) {
   test(`nobody waits any more once the thread that made it shorter ${name}`, async () => {
     const all = await shared();
     const { world, id, writer, reader } = all;
-    await createFileSystem(world.context).setattr(CALLER, world.inode(id).lineage, { size: 3, handle: writer });
+    await createFileSystem(world.context).setattr(CALLER, world.inode(id).kernelNodeId, { size: 3, handle: writer });
     const read_ = reading(all);
     await world.clock.settle();
     expect(read_.length).toBeUndefined();
@@ -89,7 +90,7 @@ for (const [name, sign] of Object.entries(SIGNS)) {
 test("who is told to end waits no longer", async () => {
   const { world, id, writer, reader } = await shared();
   const controller = new AbortController();
-  await createFileSystem(world.context).setattr(CALLER, world.inode(id).lineage, { size: 3, handle: writer });
+  await createFileSystem(world.context).setattr(CALLER, world.inode(id).kernelNodeId, { size: 3, handle: writer });
   const failed = createFileSystem(world.context)
     .read({ ...OTHER, signal: controller.signal }, reader, 0, SIZE)
     .catch((error: unknown) => error);
@@ -100,9 +101,9 @@ test("who is told to end waits no longer", async () => {
 
 test("a file that is made longer keeps nobody waiting", async () => {
   const { world, id, writer, reader } = await shared();
-  await createFileSystem(world.context).setattr(CALLER, world.inode(id).lineage, { size: 3, handle: writer });
+  await createFileSystem(world.context).setattr(CALLER, world.inode(id).kernelNodeId, { size: 3, handle: writer });
   await world.clock.advance(50);
-  await createFileSystem(world.context).setattr(CALLER, world.inode(id).lineage, { size: 7, handle: writer });
+  await createFileSystem(world.context).setattr(CALLER, world.inode(id).kernelNodeId, { size: 7, handle: writer });
   const read_ = reading({ world, reader });
   await world.clock.settle();
   expect(read_.length).toBe(7);
@@ -112,7 +113,7 @@ test("a file that is cut again and again does not keep its reader for ever", asy
   const all = await shared();
   const { world, id, writer } = all;
   const cutTo = (size: number) =>
-    createFileSystem(world.context).setattr(CALLER, world.inode(id).lineage, { size, handle: writer });
+    createFileSystem(world.context).setattr(CALLER, world.inode(id).kernelNodeId, { size, handle: writer });
   await cutTo(90);
   const read_ = reading(all);
   for (let size = 89; size > 80; size -= 1) {

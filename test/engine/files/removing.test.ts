@@ -23,7 +23,7 @@ async function worldOfFiles() {
   );
   const { context } = world;
   context.metadata.inodes.update(ROOT_INODE, { listed: 0 });
-  const root = world.inode(ROOT_INODE).lineage;
+  const root = world.inode(ROOT_INODE).kernelNodeId;
   const files = FILES.map((name) => world.addRemote(pattern(10), { name, attributes: { mtime: "1.000000000" } }));
   // How many statements of the kind the work took.
   const count = async (work: () => Promise<unknown>, kind: RegExp) => {
@@ -50,7 +50,7 @@ test.each([
     await world.clock.advance(FORGET_GATHER_MS);
   };
   expect(await count(removeAll, kind)).toBe(expected);
-  expect(files.map(({ lineage }) => context.metadata.inodes.ofKernelNodeId(lineage))).toEqual(
+  expect(files.map(({ kernelNodeId }) => context.metadata.inodes.ofKernelNodeId(kernelNodeId))).toEqual(
     files.map(() => undefined),
   );
 });

@@ -1,4 +1,4 @@
-/** What programs change, told to the kernel only of lineages it did not ask by. */
+/** What programs change, told to the kernel only of kernel node ids it did not ask by. */
 import { expect, test } from "vitest";
 import type { KernelNodeId } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
@@ -12,35 +12,32 @@ async function begin() {
   const world = await createBytesWorld();
   const { metadata } = world.context;
   metadata.inodes.update(ROOT, { listed: 1 });
-  const { id, lineage: old } = world.addRemote(TEXT);
+  const { id, kernelNodeId: old } = world.addRemote(TEXT);
   const told: number[] = [];
   metadata.changed.onTell(({ inodes }) => void told.push(...inodes));
   /** Somebody elsewhere wrote it anew, while a program has the old bytes open. */
   const replace = () => {
-    const { lineage } = metadata.inodes.replaceKernelNodeId(id, { size: 4, hash: null });
+    const { kernelNodeId } = metadata.inodes.replaceKernelNodeId(id, { size: 4, hash: null });
     told.length = 0;
-    return lineage;
+    return kernelNodeId;
   };
   return { context: world.context, id, old, told, replace };
 }
 
-test.each<[string, (context: Awaited<ReturnType<typeof begin>>["context"], lineage: KernelNodeId) => Promise<unknown>]>(
+test.each<
+  [string, (context: Awaited<ReturnType<typeof begin>>["context"], kernelNodeId: KernelNodeId) => Promise<unknown>]
+>([
+  ["mode", (context, kernelNodeId) => createFileSystem(context).setattr(CALLER, kernelNodeId, { mode: 0o600 })],
   [
-    ["mode", (context, lineage) => createFileSystem(context).setattr(CALLER, lineage, { mode: 0o600 })],
-    [
-      "extended attribute",
-      (context, lineage) =>
-        createFileSystem(context).setxattr(CALLER, lineage, "user.a", Buffer.from("x"), {
-          create: false,
-          replace: false,
-        }),
-    ],
-    [
-      "number of names",
-      (context, lineage) => createFileSystem(context).link(CALLER, lineage, kernelNodeId(1), "second"),
-    ],
+    "extended attribute",
+    (context, kernelNodeId) =>
+      createFileSystem(context).setxattr(CALLER, kernelNodeId, "user.a", Buffer.from("x"), {
+        create: false,
+        replace: false,
+      }),
   ],
-)("%s: the kernel is told once the file has two lineages, by whichever it is changed", async (_, change) => {
+  ["number of names", (context, id) => createFileSystem(context).link(CALLER, id, kernelNodeId(1), "second")],
+])("%s: the kernel is told once the file has two kernel node ids, by whichever it is changed", async (_, change) => {
   for (const which of ["only", "left", "current"]) {
     const { context, id, old, told, replace } = await begin();
     const current = which === "only" ? old : replace();

@@ -16,12 +16,12 @@ test.each([true, false])("a time to come is no change when it comes (open for wr
   const ctime = async () => (await world.stat(id)).ctime;
   const begun = { seconds: Math.floor(clock.wallClock() / 1000), nanoseconds: 0 };
   const mtime = { seconds: begun.seconds + 60, nanoseconds: 5 };
-  await createFileSystem(context).setattr(CALLER, world.inode(id).lineage, { mtime });
+  await createFileSystem(context).setattr(CALLER, world.inode(id).kernelNodeId, { mtime });
   const before = await ctime();
   expect(Math.abs(before.seconds - begun.seconds)).toBeLessThan(2);
   await clock.advance(HOUR_MS);
   expect([await ctime(), (await world.stat(id)).mtime]).toEqual([before, mtime]);
-  await createFileSystem(context).setattr(CALLER, world.inode(id).lineage, { mode: 0o600 });
+  await createFileSystem(context).setattr(CALLER, world.inode(id).kernelNodeId, { mode: 0o600 });
   const after = await ctime();
   expect(after.seconds - before.seconds).toBe(HOUR_MS / 1000);
   if (handle === undefined) return;
@@ -61,7 +61,7 @@ test("a time to come that is set is no change when the file is closed", async ()
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 0, Buffer.from("x"));
   const mtime = { seconds: Math.floor(clock.wallClock() / 1000) + 3600, nanoseconds: 0 };
-  const { stat } = await createFileSystem(context).setattr(CALLER, world.inode(id).lineage, { mtime });
+  const { stat } = await createFileSystem(context).setattr(CALLER, world.inode(id).kernelNodeId, { mtime });
   await clock.advance(10_000);
   await createFileSystem(context).flush(CALLER, handle);
   expect(await world.stat(id)).toEqual(stat);
@@ -71,26 +71,26 @@ test("who sets the time after he wrote has changed the file last: at close there
   const world = await createBytesWorld();
   const { context, clock } = world;
   const { id } = world.addRemote(pattern(10));
-  const { lineage } = world.inode(id);
+  const { kernelNodeId } = world.inode(id);
   const told: number[] = [];
   context.metadata.changed.onTell(({ inodes }) => told.push(...inodes));
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 10, Buffer.from("more"));
   const mtime = { seconds: 1, nanoseconds: 5 };
-  await createFileSystem(context).setattr(CALLER, lineage, { mtime });
-  const { stat: set } = await createFileSystem(context).setattr(CALLER, lineage, { mode: 0o600 });
+  await createFileSystem(context).setattr(CALLER, kernelNodeId, { mtime });
+  const { stat: set } = await createFileSystem(context).setattr(CALLER, kernelNodeId, { mode: 0o600 });
   expect(set).toMatchObject({ size: 14, mtime });
   told.splice(0);
   await clock.advance(1000);
   await createFileSystem(context).flush(CALLER, handle);
   expect(told).toEqual([]);
   expect(world.inode(id)).toMatchObject({ content: "dirty", size: 14, hash: null });
-  expect((await createFileSystem(context).getattr(CALLER, lineage)).stat).toEqual(set);
+  expect((await createFileSystem(context).getattr(CALLER, kernelNodeId)).stat).toEqual(set);
   // Once that was told, and as if through a mapping.
   await world.write(handle, 0, Buffer.from("more"));
   await createFileSystem(context).flush(CALLER, handle);
   expect(told).toEqual([id]);
-  const { stat: written } = await createFileSystem(context).getattr(CALLER, lineage);
+  const { stat: written } = await createFileSystem(context).getattr(CALLER, kernelNodeId);
   expect(compareTimes(written.mtime, mtime)).toBeGreaterThan(0);
   expect(compareTimes(written.ctime, set.ctime)).toBeGreaterThan(0);
 });
@@ -98,10 +98,11 @@ test("who sets the time after he wrote has changed the file last: at close there
 test("what is changed later is never older, whether the disk or the rows are stamped", async () => {
   const world = await createBytesWorld();
   const { context } = world;
-  const { lineage: root } = context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
-  const shown = async (lineage: KernelNodeId) => (await createFileSystem(context).getattr(CALLER, lineage)).stat;
+  const { kernelNodeId: root } = context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
+  const shown = async (kernelNodeId: KernelNodeId) =>
+    (await createFileSystem(context).getattr(CALLER, kernelNodeId)).stat;
   const { inode: file, handle } = await world.create();
-  const of = () => shown(world.inode(file.id).lineage);
+  const of = () => shown(world.inode(file.id).kernelNodeId);
   const name = context.metadata.entries.firstOfInode(file.id)?.name ?? "";
   const steps: [string, () => Promise<unknown>, (() => Promise<Stat>)?][] = [
     ["write", () => world.write(handle, 0, Buffer.from("x"))],
@@ -109,18 +110,21 @@ test("what is changed later is never older, whether the disk or the rows are sta
     ["truncate", () => world.truncate(file.id, 0, handle)],
     ["symlink", () => createFileSystem(context).symlink(CALLER, root, "l", "d"), () => shown(root)],
     ["write again", () => world.write(handle, 0, Buffer.from("y"))],
-    ["chmod", () => createFileSystem(context).setattr(CALLER, file.lineage, { mode: 0o600 })],
+    ["chmod", () => createFileSystem(context).setattr(CALLER, file.kernelNodeId, { mode: 0o600 })],
     ["close", () => world.close(handle)],
-    ["setxattr", () => createFileSystem(context).setxattr(CALLER, file.lineage, "user.a", Buffer.from("1"), NO_FLAGS)],
+    [
+      "setxattr",
+      () => createFileSystem(context).setxattr(CALLER, file.kernelNodeId, "user.a", Buffer.from("1"), NO_FLAGS),
+    ],
     [
       "rename",
       () =>
         createFileSystem(context).rename(CALLER, { parent: root, name }, { parent: root, name: "f" }, NO_RENAME_FLAGS),
     ],
-    ["touch", () => createFileSystem(context).setattr(CALLER, file.lineage, { mtime: "now", atime: "now" })],
+    ["touch", () => createFileSystem(context).setattr(CALLER, file.kernelNodeId, { mtime: "now", atime: "now" })],
     ["truncate by name", () => world.truncate(file.id, 5)],
-    ["link", () => createFileSystem(context).link(CALLER, file.lineage, root, "g")],
-    ["removexattr", () => createFileSystem(context).removexattr(CALLER, file.lineage, "user.a")],
+    ["link", () => createFileSystem(context).link(CALLER, file.kernelNodeId, root, "g")],
+    ["removexattr", () => createFileSystem(context).removexattr(CALLER, file.kernelNodeId, "user.a")],
     ["unlink", () => createFileSystem(context).unlink(CALLER, root, "g")],
   ];
   let before = (await of()).ctime;
@@ -167,7 +171,8 @@ test("others' times that no disk holds are shown alike whether the file is open 
   const world = await createBytesWorld();
   const mtime = "253402300800.000000005";
   const { id } = world.addRemote(pattern(10), { attributes: { mtime } });
-  const shown = async () => (await createFileSystem(world.context).getattr(CALLER, world.inode(id).lineage)).stat.mtime;
+  const shown = async () =>
+    (await createFileSystem(world.context).getattr(CALLER, world.inode(id).kernelNodeId)).stat.mtime;
   const before = await shown();
   const handle = await world.open(world.inode(id), { write: true });
   expect([before, await shown()]).toEqual(Array(2).fill({ seconds: 15032385535, nanoseconds: 0 }));

@@ -19,7 +19,7 @@ const LONG_MS = 8 * 60_000;
 /** A kernel that has what it was told to have. */
 function createKernel() {
   const has = new Set<KernelNodeId>();
-  let onAsked: (lineages: readonly KernelNodeId[]) => unknown = () => {};
+  let onAsked: (kernelNodeIds: readonly KernelNodeId[]) => unknown = () => {};
   return {
     has,
     /** `next` runs between a question and its answer. */
@@ -27,9 +27,9 @@ function createKernel() {
       onAsked = next;
     },
     cache: {
-      async unknownToKernel(lineages: readonly KernelNodeId[]) {
-        const lacking = new Set(lineages.filter((lineage) => !has.has(lineage)));
-        await onAsked(lineages);
+      async unknownToKernel(kernelNodeIds: readonly KernelNodeId[]) {
+        const lacking = new Set(kernelNodeIds.filter((kernelNodeId) => !has.has(kernelNodeId)));
+        await onAsked(kernelNodeIds);
         return lacking;
       },
     },
@@ -53,14 +53,14 @@ async function beginKnown(
   context.metadata.settings.set("indexed", "5");
   for (const id of tree.keys()) await list(id);
   const { metadata } = context;
-  const lineage = (id: InodeId) => metadata.inodes.get(id)?.lineage ?? kernelNodeId(0);
+  const kernelNodeIdOf = (id: InodeId) => metadata.inodes.get(id)?.kernelNodeId ?? kernelNodeId(0);
   return {
     ...it,
     kernel,
     tree,
     folder,
     list,
-    lineage,
+    kernelNodeIdOf,
     fileSystem: createFileSystem(context),
     /** Node ids of the folders of which all names are known. */
     listed: () => [...tree.keys()].filter((id) => isListed(it, id)),
@@ -98,8 +98,8 @@ function expectNoRemains({ context }: Pick<TreeWorld, "context">, names: number)
   };
   walk(ROOT_INODE);
   expect([inodes.size, nodes, metadata.entries.count() - 1]).toEqual([names, names, names]);
-  const lineages = metadata.inodes.kernelNodeIdsAfter(0, 10_000);
-  expect(lineages.length).toBe(names + 1);
+  const kernelNodeIds = metadata.inodes.kernelNodeIdsAfter(0, 10_000);
+  expect(kernelNodeIds.length).toBe(names + 1);
   expect(metadata.inodes.nameless(0, metadata.inodes.newestOrphan(), 10)).toEqual([]);
   expect(metadata.nodes.counts()).toMatchObject({ dirty: 0, parked: 0 });
   expect(metadata.nodes.nextDue()).toBeUndefined();
@@ -140,14 +140,14 @@ test("a dropped name is asked for at the gateway, and found; while that is away,
     (id) => it.context.metadata.nodes.below(id).length === 0,
   );
   it.context.fresh.caughtUp(it.context.fresh.asking());
-  const found = it.fileSystem.lookup(CALLER, it.lineage(it.folder(dropped)), "f2");
+  const found = it.fileSystem.lookup(CALLER, it.kernelNodeIdOf(it.folder(dropped)), "f2");
   await it.pass(200);
-  expect(await found).toMatchObject({ lineage: it.inode(`${dropped}/2`).lineage });
+  expect(await found).toMatchObject({ kernelNodeId: it.inode(`${dropped}/2`).kernelNodeId });
   expect(it.asked.at(-1)).toBe(dropped);
 
   it.failing.add(other);
   it.context.network.failed(new RemoteError("offline", "no way"));
-  const away = it.fileSystem.lookup(CALLER, it.lineage(it.folder(other)), "f2").catch((error: unknown) => error);
+  const away = it.fileSystem.lookup(CALLER, it.kernelNodeIdOf(it.folder(other)), "f2").catch((error: unknown) => error);
   await it.pass(2000);
   expect(await away).toMatchObject({ code: "EIO" });
 });
@@ -210,17 +210,17 @@ const KEPT: Readonly<Record<string, (it: Known, row: NodeRow, inode: Inode) => (
     metadata.inodes.update(id, { content: "open" });
     return () => metadata.inodes.update(id, { content: "clean" });
   },
-  "its bytes are on this disk": ({ context: { metadata } }, _, { lineage }) => {
+  "its bytes are on this disk": ({ context: { metadata } }, _, { kernelNodeId }) => {
     const origin = { originNode: "a1/0", originVersion: "1" };
-    metadata.cacheFiles.create({ lineage, ...origin, size: 5, bytes: 5, missing: NO_RANGES, usedAt: rowTime(1) });
-    return () => metadata.cacheFiles.update(lineage, { bytes: 0 });
+    metadata.cacheFiles.create({ kernelNodeId, ...origin, size: 5, bytes: 5, missing: NO_RANGES, usedAt: rowTime(1) });
+    return () => metadata.cacheFiles.update(kernelNodeId, { bytes: 0 });
   },
   "it is a name of a hard linked file": ({ context: { metadata } }, _, { id }) => {
     metadata.inodes.update(id, { linkGroup: "g" });
     return () => metadata.inodes.update(id, { linkGroup: null });
   },
   "a program has its earlier bytes": ({ context: { metadata } }, _, { id }) => {
-    const before = metadata.inodes.get(id)?.lineage ?? kernelNodeId(0);
+    const before = metadata.inodes.get(id)?.kernelNodeId ?? kernelNodeId(0);
     metadata.inodes.replaceKernelNodeId(id, {});
     return () => metadata.inodes.removeKernelNodeId(before);
   },
@@ -230,20 +230,20 @@ const KEPT: Readonly<Record<string, (it: Known, row: NodeRow, inode: Inode) => (
   },
   "a snapshot of it is there": ({ context: { metadata } }, _, { id, changes }) => {
     const about = { hash: "h", mtime: "0", synced: 0, boot: "" } as const;
-    const made = metadata.snapshots.create({ ...about, inode: id, changes, lineage: null, size: 0 });
+    const made = metadata.snapshots.create({ ...about, inode: id, changes, kernelNodeId: null, size: 0 });
     return () => metadata.snapshots.remove(made.id ?? snapshotId(0));
   },
-  "the kernel has it": ({ kernel }, _, { lineage }) => {
-    kernel.has.add(lineage);
-    return () => kernel.has.delete(lineage);
+  "the kernel has it": ({ kernel }, _, { kernelNodeId }) => {
+    kernel.has.add(kernelNodeId);
+    return () => kernel.has.delete(kernelNodeId);
   },
 };
 
 /** Each keeps all names of the folder `a1`. */
 const FOLDER_KEPT: Readonly<Record<string, (it: Known, row: NodeRow, folder: Inode) => () => void>> = {
-  "the kernel has it": ({ kernel }, _, { lineage }) => {
-    kernel.has.add(lineage);
-    return () => kernel.has.delete(lineage);
+  "the kernel has it": ({ kernel }, _, { kernelNodeId }) => {
+    kernel.has.add(kernelNodeId);
+    return () => kernel.has.delete(kernelNodeId);
   },
   "it was moved here": ({ context: { metadata, runtime } }, { id }) => {
     metadata.nodes.update(id, { dirtySince: runtime.now() });
@@ -270,8 +270,12 @@ const FOLDER_KEPT: Readonly<Record<string, (it: Known, row: NodeRow, folder: Ino
     metadata.arrivals.add({ ...node, id: "waits" });
     return () => metadata.arrivals.remove("waits");
   },
-  "a program has it open": ({ context: { handles }, folder, lineage }) => {
-    const id = handles.give(CALLER, lineage(folder("a1")), { kind: "folder", inode: folder("a1"), pass: undefined });
+  "a program has it open": ({ context: { handles }, folder, kernelNodeIdOf }) => {
+    const id = handles.give(CALLER, kernelNodeIdOf(folder("a1")), {
+      kind: "folder",
+      inode: folder("a1"),
+      pass: undefined,
+    });
     return () => handles.delete(id);
   },
 };
@@ -304,8 +308,8 @@ for (const [why, keep] of Object.entries(FOLDER_KEPT)) {
 
 /** Each happens after the kernel said that it does not have `a1`, and before the names go. */
 const MEANWHILE: Readonly<Record<string, (it: Known) => void>> = {
-  "a program looks into the folder": ({ fileSystem, lineage, folder }) =>
-    void fileSystem.lookup(CALLER, lineage(folder("a1")), "f0"),
+  "a program looks into the folder": ({ fileSystem, kernelNodeIdOf, folder }) =>
+    void fileSystem.lookup(CALLER, kernelNodeIdOf(folder("a1")), "f0"),
   "the folder is being listed": ({ context, folder }) =>
     void context.folders.prefetch(folder("a1"), () => true).catch(() => {}),
   "the gateway goes away": ({ context }) => context.network.failed(new RemoteError("offline", "no way")),
@@ -322,16 +326,16 @@ for (const [what, happen] of Object.entries(MEANWHILE)) {
 }
 
 test("between two questions the kernel comes to have the folder: nothing goes", () =>
-  expectStay(1, ({ kernel, lineage, folder }) => void kernel.has.add(lineage(folder("a1")))));
+  expectStay(1, ({ kernel, kernelNodeIdOf, folder }) => void kernel.has.add(kernelNodeIdOf(folder("a1")))));
 
 async function expectStay(ask: number, happen: (it: Known) => void): Promise<void> {
   const kernel = createKernel();
   const it = await beginKnown(1, { kernel });
-  const a1 = it.lineage(it.folder("a1"));
+  const a1 = it.kernelNodeIdOf(it.folder("a1"));
   const before = [0, 1, 2, 3].map((at) => it.inode(`a1/${at}`).id);
   let times = 0;
-  kernel.onAsked((lineages) => {
-    if (!lineages.includes(a1)) return;
+  kernel.onAsked((kernelNodeIds) => {
+    if (!kernelNodeIds.includes(a1)) return;
     times += 1;
     if (times === ask) happen(it);
   });
@@ -374,9 +378,9 @@ test("while the gateway is away nothing goes", async () => {
 test("while the kernel is asked, news of a name comes: that one stays", async () => {
   const kernel = createKernel();
   const it = await beginKnown(1, { kernel });
-  const first = it.inode("a1/0").lineage;
-  kernel.onAsked((lineages) => {
-    if (!lineages.includes(first)) return;
+  const first = it.inode("a1/0").kernelNodeId;
+  kernel.onAsked((kernelNodeIds) => {
+    if (!kernelNodeIds.includes(first)) return;
     it.context.metadata.nodes.update(it.row("a1/0").id, { seen: { deleted: true, revision: 9 } });
   });
   await it.drop();
@@ -401,15 +405,15 @@ test("the kernel is asked to forget the names of a folder, and then the folder",
   const pruned: KernelNodeId[][] = [];
   const cache = {
     ...kernel.cache,
-    async prune(lineages: readonly KernelNodeId[]) {
-      pruned.push([...lineages]);
-      for (const lineage of lineages) kernel.has.delete(lineage);
+    async prune(kernelNodeIds: readonly KernelNodeId[]) {
+      pruned.push([...kernelNodeIds]);
+      for (const kernelNodeId of kernelNodeIds) kernel.has.delete(kernelNodeId);
     },
   };
   const it = await beginKnown(1, { kernel: { ...kernel, cache } });
-  const held = ["a1/0", "a1/1"].map((id) => it.inode(id).lineage);
-  const a1 = it.lineage(it.folder("a1"));
-  for (const lineage of [...held, a1]) kernel.has.add(lineage);
+  const held = ["a1/0", "a1/1"].map((id) => it.inode(id).kernelNodeId);
+  const a1 = it.kernelNodeIdOf(it.folder("a1"));
+  for (const kernelNodeId of [...held, a1]) kernel.has.add(kernelNodeId);
   await it.drop();
   expect(it.names()).toBe(2);
   const [names = [], folder] = pruned;
@@ -520,7 +524,7 @@ test("a folder in use costs one change of its row in a while, whatever is looked
   const used = new Set<unknown>();
   for (let second = 0; second < 600; second += 1) {
     await it.world.clock.advance(1_000);
-    const looked = it.fileSystem.lookup(CALLER, it.lineage(it.folder("a1")), "f0");
+    const looked = it.fileSystem.lookup(CALLER, it.kernelNodeIdOf(it.folder("a1")), "f0");
     await it.world.clock.advance(1);
     await looked;
     metadata.transaction(() => metadata.settings.set("written", String(second)));

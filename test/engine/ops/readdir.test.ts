@@ -14,9 +14,9 @@ async function createFolder() {
   if (root === undefined) throw new Error("no root");
   return {
     entries,
-    lineage: root.lineage,
+    kernelNodeId: root.kernelNodeId,
     isKept: () => context.kernel.isListed(ROOT_INODE),
-    open: async () => (await createFileSystem(context).opendir(CALLER, root.lineage)).handle,
+    open: async () => (await createFileSystem(context).opendir(CALLER, root.kernelNodeId)).handle,
     close: (handle: HandleId) => createFileSystem(context).releasedir(handle),
     make: (name: string) => entries.create(ROOT_INODE, name, ROOT_INODE),
     remove(name: string) {

@@ -26,7 +26,7 @@ test.each([
     gateway.versions.set(version, Buffer.from(`newer ${left}`));
     metadata.inodes.replaceKernelNodeId(a.id, { size: 7, hash: null, originVersion: version });
   };
-  const place = (name: string) => ({ parent: world.inode(ROOT_INODE).lineage, name });
+  const place = (name: string) => ({ parent: world.inode(ROOT_INODE).kernelNodeId, name });
   const flags = { noReplace: false, exchange: false };
   const renamed = createFileSystem(context)
     .rename(CALLER, place("a"), place("b"), flags)

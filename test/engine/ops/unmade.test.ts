@@ -37,7 +37,7 @@ async function named({ files, context }: BytesWorld) {
 
 async function fileOf(context: Parts, name: string) {
   const file = await createFileSystem(context).lookup(CALLER, ROOT, name);
-  if (file.lineage === undefined) throw new Error("it was not found");
+  if (file.kernelNodeId === undefined) throw new Error("it was not found");
   return file;
 }
 
@@ -81,8 +81,8 @@ test("its daemon dies before it is opened, and it is given other permissions: it
   heal();
   await making;
   await next.clock.advance(10);
-  const { lineage } = await fileOf(next.context, "a");
-  await createFileSystem(next.context).setattr(CALLER, lineage, { mode: 0o600 });
+  const { kernelNodeId } = await fileOf(next.context, "a");
+  await createFileSystem(next.context).setattr(CALLER, kernelNodeId, { mode: 0o600 });
   next.files.fail({ path: /live/, code: "ENOSPC", on: ["open"], times: 1e9 });
   const done = createFileSystem(next.context).done(7);
   const again = done?.openMade(asking(7), { ...WRITING, exclusive: false }) ?? Promise.reject(new Error("not done"));
@@ -93,14 +93,14 @@ test("its daemon dies before it is opened, and it is given other permissions: it
 test("who was told of it meanwhile has a removed file until the kernel forgets it", async () => {
   const { world, context, nameless } = await worldWithRoot();
   const { making } = await named(world);
-  const { lineage } = await fileOf(context, "a");
+  const { kernelNodeId } = await fileOf(context, "a");
   expect(await making).toBe("ENOSPC");
-  expect((await createFileSystem(context).getattr(CALLER, lineage)).stat.links).toBe(0);
+  expect((await createFileSystem(context).getattr(CALLER, kernelNodeId)).stat.links).toBe(0);
   expect(await said(createFileSystem(context).lookup(CALLER, ROOT, "a"))).toBe("ENOENT");
-  context.orphans.forgotten([{ lineage }]);
+  context.orphans.forgotten([{ kernelNodeId }]);
   context.orphans.dropForgotten();
   expect(nameless()).toBe(0);
-  expect(await said(createFileSystem(context).getattr(CALLER, lineage))).toBe("ESTALE");
+  expect(await said(createFileSystem(context).getattr(CALLER, kernelNodeId))).toBe("ESTALE");
 });
 
 test("renamed over another file meanwhile, it is there under that name, empty", async () => {
@@ -111,17 +111,17 @@ test("renamed over another file meanwhile, it is there under that name, empty", 
   await createFileSystem(context).rename(CALLER, { parent: ROOT, name: "a" }, { parent: ROOT, name: "b" }, flags);
   expect(await making).toBe("ENOSPC");
   expect(await said(createFileSystem(context).lookup(CALLER, ROOT, "a"))).toBe("ENOENT");
-  const { lineage, stat } = await fileOf(context, "b");
+  const { kernelNodeId, stat } = await fileOf(context, "b");
   expect(stat).toMatchObject({ links: 1, size: 0 });
   heal();
-  expect(await said(createFileSystem(context).open(CALLER, lineage, READING))).toBe("done");
+  expect(await said(createFileSystem(context).open(CALLER, kernelNodeId, READING))).toBe("done");
 });
 
 test("given other permissions meanwhile, it is there with them", async () => {
   const { world, context } = await worldWithRoot();
   const { making } = await named(world);
-  const { lineage } = await fileOf(context, "a");
-  await createFileSystem(context).setattr(CALLER, lineage, { mode: 0o600 });
+  const { kernelNodeId } = await fileOf(context, "a");
+  await createFileSystem(context).setattr(CALLER, kernelNodeId, { mode: 0o600 });
   expect(await making).toBe("ENOSPC");
   expect((await fileOf(context, "a")).stat.mode & 0o777).toBe(0o600);
 });
@@ -149,8 +149,8 @@ for (const name of ["new", "there"]) {
     const found = context.metadata.entries.find(ROOT_INODE, name);
     expect(found === undefined).toBe(name === "new");
     if (found !== undefined) {
-      const { lineage } = world.inode(found.inode);
-      expect(await said(createFileSystem(context).open(CALLER, lineage, READING))).toBe("done");
+      const { kernelNodeId } = world.inode(found.inode);
+      expect(await said(createFileSystem(context).open(CALLER, kernelNodeId, READING))).toBe("done");
     }
   });
 }
@@ -169,14 +169,14 @@ test("made by somebody else while its CREATE waits for room, the file keeps what
   Object.assign(context, { runtime: { ...runtime, files: { ...runtime.files, remove } } });
   const making = createFileSystem(context).create(asking(7), ROOT, "a", 0o644, WRITING);
   for (let turns = 0; turns < 1_000; turns += 1) await undefined;
-  const { lineage } = await fileOf(context, "a");
-  if (lineage === undefined) throw new Error("it was not found");
-  const { handle } = await createFileSystem(context).open(CALLER, lineage, { ...READING, write: true });
+  const { kernelNodeId } = await fileOf(context, "a");
+  if (kernelNodeId === undefined) throw new Error("it was not found");
+  const { handle } = await createFileSystem(context).open(CALLER, kernelNodeId, { ...READING, write: true });
   await world.write(handle, 0, Buffer.from("kept"));
   await world.close(handle);
   goOn();
   await createFileSystem(context).release((await making).handle);
-  const inode = context.metadata.inodes.ofKernelNodeId(lineage);
+  const inode = context.metadata.inodes.ofKernelNodeId(kernelNodeId);
   if (inode === undefined) throw new Error("no inode");
   expect(Buffer.from(await world.readAll(inode)).toString()).toBe("kept");
 });

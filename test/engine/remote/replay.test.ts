@@ -164,10 +164,10 @@ test("of more changes than anybody would hear of some are left out", () => {
 test("who makes it is shown what was before, and then what is; others what is", async () => {
   const inode = make("file", folder.id, "a");
   replays.next();
-  expect(await codeOf(fileSystem.lookup(helper, folder.lineage, "a"))).toBe("ENOENT");
-  const made = await fileSystem.mknod(helper, folder.lineage, "a", "file", 0o600, 0);
-  expect(made).toMatchObject({ lineage: inode.lineage, stat: { inode: inode.id } });
-  expect(await fileSystem.lookup(helper, folder.lineage, "a")).toMatchObject({ lineage: inode.lineage });
+  expect(await codeOf(fileSystem.lookup(helper, folder.kernelNodeId, "a"))).toBe("ENOENT");
+  const made = await fileSystem.mknod(helper, folder.kernelNodeId, "a", "file", 0o600, 0);
+  expect(made).toMatchObject({ kernelNodeId: inode.kernelNodeId, stat: { inode: inode.id } });
+  expect(await fileSystem.lookup(helper, folder.kernelNodeId, "a")).toMatchObject({ kernelNodeId: inode.kernelNodeId });
 });
 
 test("what has gone is there for who removes it, once; what is there again is not removed", async () => {
@@ -175,13 +175,13 @@ test("what has gone is there for who removes it, once; what is there again is no
   all();
   remove("a");
   replays.next();
-  expect(await fileSystem.lookup(helper, folder.lineage, "a")).toMatchObject({ stat: { kind: "file" } });
-  expect(await codeOf(fileSystem.lookup(other, folder.lineage, "a"))).toBe("ENOENT");
+  expect(await fileSystem.lookup(helper, folder.kernelNodeId, "a")).toMatchObject({ stat: { kind: "file" } });
+  expect(await codeOf(fileSystem.lookup(other, folder.kernelNodeId, "a"))).toBe("ENOENT");
   const again = make("file", folder.id, "a");
-  expect(await codeOf(fileSystem.unlink(helper, folder.lineage, "a"))).toBe("EIO");
+  expect(await codeOf(fileSystem.unlink(helper, folder.kernelNodeId, "a"))).toBe("EIO");
   expect(context.metadata.entries.find(folder.id, "a")?.inode).toBe(again.id);
   remove("a");
-  expect(await codeOf(fileSystem.unlink(helper, folder.lineage, "a"))).toBeUndefined();
+  expect(await codeOf(fileSystem.unlink(helper, folder.kernelNodeId, "a"))).toBeUndefined();
 });
 
 test("a move is one for who makes it while it is what others did", async () => {
@@ -189,10 +189,10 @@ test("a move is one for who makes it while it is what others did", async () => {
   all();
   move("a", "b");
   replays.next();
-  const place = (name: string) => ({ parent: folder.lineage, name });
+  const place = (name: string) => ({ parent: folder.kernelNodeId, name });
   const flags = { noReplace: true, exchange: false };
-  expect(await fileSystem.lookup(helper, folder.lineage, "a")).toMatchObject({ stat: { inode: inode.id } });
-  expect(await codeOf(fileSystem.lookup(helper, folder.lineage, "b"))).toBe("ENOENT");
+  expect(await fileSystem.lookup(helper, folder.kernelNodeId, "a")).toMatchObject({ stat: { inode: inode.id } });
+  expect(await codeOf(fileSystem.lookup(helper, folder.kernelNodeId, "b"))).toBe("ENOENT");
   expect(await codeOf(fileSystem.rename(helper, place("a"), place("c"), flags))).toBe("EIO");
   expect(await codeOf(fileSystem.rename(helper, place("a"), place("b"), flags))).toBeUndefined();
   expect(context.metadata.entries.find(folder.id, "b")?.inode).toBe(inode.id);
@@ -216,23 +216,23 @@ test.each(["by", "formerly"] as const)(
       replays.by = undefined;
       replays.formerly.add(HELPER);
     }
-    const { lineage } = folder;
-    const there = { parent: lineage, name: "a" };
+    const { kernelNodeId } = folder;
+    const there = { parent: kernelNodeId, name: "a" };
     const flags = { read: false, write: true, append: false, truncate: true, exclusive: false };
     const calls = [
-      fileSystem.unlink(helper, lineage, "a"),
-      fileSystem.rmdir(helper, lineage, "a"),
-      fileSystem.mkdir(helper, lineage, "new", 0o700),
-      fileSystem.mknod(helper, lineage, "new", "file", 0o600, 0),
-      fileSystem.symlink(helper, lineage, "new", "?"),
-      fileSystem.create(helper, lineage, "new", 0o600, flags),
-      fileSystem.link(helper, inode.lineage, lineage, "new"),
+      fileSystem.unlink(helper, kernelNodeId, "a"),
+      fileSystem.rmdir(helper, kernelNodeId, "a"),
+      fileSystem.mkdir(helper, kernelNodeId, "new", 0o700),
+      fileSystem.mknod(helper, kernelNodeId, "new", "file", 0o600, 0),
+      fileSystem.symlink(helper, kernelNodeId, "new", "?"),
+      fileSystem.create(helper, kernelNodeId, "new", 0o600, flags),
+      fileSystem.link(helper, inode.kernelNodeId, kernelNodeId, "new"),
       fileSystem.rename(helper, there, { parent: ROOT_LINEAGE, name: "b" }, { noReplace: true, exchange: false }),
-      fileSystem.setattr(helper, lineage, { size: 0 }),
-      fileSystem.setattr(helper, lineage, { mode: 0 }),
-      fileSystem.open(helper, inode.lineage, flags),
-      fileSystem.setxattr(helper, lineage, "user.a", Buffer.from("a"), { create: false, replace: false }),
-      fileSystem.removexattr(helper, lineage, "user.a"),
+      fileSystem.setattr(helper, kernelNodeId, { size: 0 }),
+      fileSystem.setattr(helper, kernelNodeId, { mode: 0 }),
+      fileSystem.open(helper, inode.kernelNodeId, flags),
+      fileSystem.setxattr(helper, kernelNodeId, "user.a", Buffer.from("a"), { create: false, replace: false }),
+      fileSystem.removexattr(helper, kernelNodeId, "user.a"),
     ];
     expect(await Promise.all(calls.map(codeOf))).toEqual(calls.map(() => "EIO"));
 
@@ -248,26 +248,26 @@ test.each(["by", "formerly"] as const)(
 test("a name that the kernel was told of as it is, is not shown as absent to anybody again", async () => {
   const inode = make("folder", folder.id, "a");
   replays.next();
-  expect(await fileSystem.lookup(other, folder.lineage, "a")).toMatchObject({ lineage: inode.lineage });
-  expect(await fileSystem.lookup(helper, folder.lineage, "a")).toMatchObject({ lineage: inode.lineage });
-  expect(await codeOf(fileSystem.mkdir(helper, folder.lineage, "a", 0o700))).toBe("EIO");
+  expect(await fileSystem.lookup(other, folder.kernelNodeId, "a")).toMatchObject({ kernelNodeId: inode.kernelNodeId });
+  expect(await fileSystem.lookup(helper, folder.kernelNodeId, "a")).toMatchObject({ kernelNodeId: inode.kernelNodeId });
+  expect(await codeOf(fileSystem.mkdir(helper, folder.kernelNodeId, "a", 0o700))).toBe("EIO");
   replays.failed(false);
   expect(all()).toEqual(["attributes folder/a"]);
   make("folder", folder.id, "b");
-  await fileSystem.lookup(other, folder.lineage, "b");
+  await fileSystem.lookup(other, folder.kernelNodeId, "b");
   expect(all()).toEqual(["attributes folder/b"]);
   move("b", "c");
-  await fileSystem.lookup(other, folder.lineage, "c");
+  await fileSystem.lookup(other, folder.kernelNodeId, "c");
   expect(all()).toEqual(["gone folder/b", "attributes folder/c"]);
   make("file", folder.id, "d");
   all();
   move("d", "e");
-  await fileSystem.lookup(other, folder.lineage, "e");
+  await fileSystem.lookup(other, folder.kernelNodeId, "e");
   // By the number of what is elsewhere now, which the kernel has where it does not ask, it is not removed.
   expect(replays.next()).toMatchObject({ what: "gone", name: "d" });
-  expect(await codeOf(fileSystem.unlink(helper, folder.lineage, "d"))).toBe("EIO");
-  expect(await fileSystem.lookup(helper, folder.lineage, "d")).toMatchObject({ stat: { kind: "file" } });
-  expect(await codeOf(fileSystem.unlink(helper, folder.lineage, "d"))).toBeUndefined();
+  expect(await codeOf(fileSystem.unlink(helper, folder.kernelNodeId, "d"))).toBe("EIO");
+  expect(await fileSystem.lookup(helper, folder.kernelNodeId, "d")).toMatchObject({ stat: { kind: "file" } });
+  expect(await codeOf(fileSystem.unlink(helper, folder.kernelNodeId, "d"))).toBeUndefined();
 });
 
 /** A kernel that can be made to ask for a name again. */
@@ -288,22 +288,22 @@ function askingAgain(): string[] {
 test("a file that others were shown before is made once more all the same: the kernel is to ask for it, and does", async () => {
   const asked = askingAgain();
   const inode = make("file", folder.id, "a");
-  await fileSystem.lookup(other, folder.lineage, "a");
+  await fileSystem.lookup(other, folder.kernelNodeId, "a");
   expect(replays.next()).toMatchObject({ what: "made", name: "a" });
   // The kernel would not ask yet.
-  expect(await fileSystem.lookup(helper, folder.lineage, "a")).toMatchObject({ lineage: inode.lineage });
+  expect(await fileSystem.lookup(helper, folder.kernelNodeId, "a")).toMatchObject({ kernelNodeId: inode.kernelNodeId });
   await replays.prepare(() => false);
-  expect(asked).toEqual([`${folder.lineage}/a`]);
+  expect(asked).toEqual([`${folder.kernelNodeId}/a`]);
   // What others are told meanwhile does not count for longer than that.
-  expect(await fileSystem.lookup(other, folder.lineage, "a")).toMatchObject({
+  expect(await fileSystem.lookup(other, folder.kernelNodeId, "a")).toMatchObject({
     entryValidMs: 0,
     stat: { inode: inode.id },
   });
-  expect(await codeOf(fileSystem.lookup(helper, folder.lineage, "a"))).toBe("ENOENT");
-  const made = await fileSystem.mknod(helper, folder.lineage, "a", "file", 0o600, 0);
-  expect(made).toMatchObject({ lineage: inode.lineage });
+  expect(await codeOf(fileSystem.lookup(helper, folder.kernelNodeId, "a"))).toBe("ENOENT");
+  const made = await fileSystem.mknod(helper, folder.kernelNodeId, "a", "file", 0o600, 0);
+  expect(made).toMatchObject({ kernelNodeId: inode.kernelNodeId });
   expect(made.entryValidMs).toBeGreaterThan(0);
-  const { entryValidMs } = (await fileSystem.lookup(other, folder.lineage, "a")) as { entryValidMs: number };
+  const { entryValidMs } = (await fileSystem.lookup(other, folder.kernelNodeId, "a")) as { entryValidMs: number };
   expect(entryValidMs).toBeGreaterThan(0);
   expect(all()).toEqual(["closed folder/a"]);
 });
@@ -311,7 +311,7 @@ test("a file that others were shown before is made once more all the same: the k
 test("where the kernel was told again before it asked, it is made to ask once more; then it is told as what it can be", async () => {
   const asked = askingAgain();
   make("file", folder.id, "a");
-  await fileSystem.lookup(other, folder.lineage, "a");
+  await fileSystem.lookup(other, folder.kernelNodeId, "a");
   for (const again of [true, false]) {
     expect(replays.next()).toMatchObject({ what: "made" });
     await replays.prepare(() => false);
@@ -324,16 +324,18 @@ test("where the kernel was told again before it asked, it is made to ask once mo
 test("what somebody has mounted something over, or writes to, is taken from nobody", async () => {
   const asked = askingAgain();
   const covered = make("folder", folder.id, "covered");
-  await fileSystem.lookup(other, folder.lineage, "covered");
+  await fileSystem.lookup(other, folder.kernelNodeId, "covered");
   replays.next();
   await replays.prepare(() => true);
-  expect(await fileSystem.lookup(helper, folder.lineage, "covered")).toMatchObject({ lineage: covered.lineage });
+  expect(await fileSystem.lookup(helper, folder.kernelNodeId, "covered")).toMatchObject({
+    kernelNodeId: covered.kernelNodeId,
+  });
   all();
-  const { id, lineage } = make("file", folder.id, "written");
-  await fileSystem.lookup(other, folder.lineage, "written");
+  const { id, kernelNodeId } = make("file", folder.id, "written");
+  await fileSystem.lookup(other, folder.kernelNodeId, "written");
   context.metadata.inodes.update(id, { attributes: { mode: 0o600 } });
   const writing = { read: false, write: true, append: false, truncate: false, exclusive: false };
-  const { handle } = await fileSystem.open(other, lineage, writing);
+  const { handle } = await fileSystem.open(other, kernelNodeId, writing);
   expect(all()).not.toContain("made folder/written");
   await fileSystem.release(handle);
   expect(asked).toEqual([]);
@@ -341,7 +343,7 @@ test("what somebody has mounted something over, or writes to, is taken from nobo
 
 test("a file that others were shown, where the kernel asks for no name again, is heard of as written", async () => {
   make("file", folder.id, "a");
-  await fileSystem.lookup(other, folder.lineage, "a");
+  await fileSystem.lookup(other, folder.kernelNodeId, "a");
   expect(all()).toEqual(["written folder/a", "closed folder/a"]);
 });
 
@@ -383,22 +385,32 @@ test("the kernel gives back an old number that it was shown once more, and is ta
   inodes.replaceKernelNodeId(inode.id, {});
   watch(folder.id, inode.id);
   replays.next();
-  expect(await fileSystem.lookup(helper, folder.lineage, "a")).toMatchObject({ lineage: inode.lineage });
-  fileSystem.forget([{ lineage: inode.lineage, count: 1 }]);
-  expect(inodes.lineages(inode.id)).toContain(inode.lineage);
-  fileSystem.forget([{ lineage: inode.lineage, count: 1 }]);
-  expect(inodes.lineages(inode.id)).not.toContain(inode.lineage);
+  expect(await fileSystem.lookup(helper, folder.kernelNodeId, "a")).toMatchObject({ kernelNodeId: inode.kernelNodeId });
+  fileSystem.forget([{ kernelNodeId: inode.kernelNodeId, count: 1 }]);
+  expect(inodes.kernelNodeIds(inode.id)).toContain(inode.kernelNodeId);
+  fileSystem.forget([{ kernelNodeId: inode.kernelNodeId, count: 1 }]);
+  expect(inodes.kernelNodeIds(inode.id)).not.toContain(inode.kernelNodeId);
 });
 
 test("a name that a program here made since is not made once more, also where it came and went before that", async () => {
   make("folder", folder.id, "a");
   remove("a");
-  await fileSystem.mkdir(other, folder.lineage, "a", 0o700);
+  await fileSystem.mkdir(other, folder.kernelNodeId, "a", 0o700);
   expect(all()).toEqual([]);
   for (const name of ["b", "c"]) make("folder", folder.id, name);
-  await fileSystem.rename(other, { parent: folder.lineage, name: "a" }, { parent: folder.lineage, name: "d" }, PLAIN);
+  await fileSystem.rename(
+    other,
+    { parent: folder.kernelNodeId, name: "a" },
+    { parent: folder.kernelNodeId, name: "d" },
+    PLAIN,
+  );
   move("b", "e");
-  await fileSystem.rename(other, { parent: folder.lineage, name: "e" }, { parent: folder.lineage, name: "f" }, PLAIN);
+  await fileSystem.rename(
+    other,
+    { parent: folder.kernelNodeId, name: "e" },
+    { parent: folder.kernelNodeId, name: "f" },
+    PLAIN,
+  );
   expect(all()).not.toContain("moved folder/b e");
 });
 
@@ -407,16 +419,26 @@ test("what is in its place no more is shown there to nobody", async () => {
   all();
   move("a", "b");
   replays.next();
-  await fileSystem.rename(other, { parent: folder.lineage, name: "b" }, { parent: folder.lineage, name: "c" }, PLAIN);
-  expect(await codeOf(fileSystem.lookup(helper, folder.lineage, "a"))).toBe("ENOENT");
+  await fileSystem.rename(
+    other,
+    { parent: folder.kernelNodeId, name: "b" },
+    { parent: folder.kernelNodeId, name: "c" },
+    PLAIN,
+  );
+  expect(await codeOf(fileSystem.lookup(helper, folder.kernelNodeId, "a"))).toBe("ENOENT");
   all();
   context.metadata.inodes.update(inode.id, { attributes: { mode: 0o700 } });
   const file = make("file", folder.id, "d");
   all();
   context.metadata.inodes.update(file.id, { attributes: { mode: 0o600 } });
   replays.next();
-  await fileSystem.rename(other, { parent: folder.lineage, name: "d" }, { parent: folder.lineage, name: "e" }, PLAIN);
-  expect(await codeOf(fileSystem.lookup(helper, folder.lineage, "d"))).toBe("ENOENT");
+  await fileSystem.rename(
+    other,
+    { parent: folder.kernelNodeId, name: "d" },
+    { parent: folder.kernelNodeId, name: "e" },
+    PLAIN,
+  );
+  expect(await codeOf(fileSystem.lookup(helper, folder.kernelNodeId, "d"))).toBe("ENOENT");
 });
 
 test("of who began to watch before a change nothing is left out, though it was asked for before that", () => {
@@ -444,19 +466,19 @@ test("nothing that a program here does to a file, whatever the kernel has to be 
   own.asking()(new Set([EVERYTHING]));
   const files = createFileSystem(here);
   const flags = { read: true, write: true, append: false, truncate: false, exclusive: true, direct: false };
-  const { lineage, handle } = await files.create(other, ROOT_LINEAGE, "own", 0o644, flags);
+  const { kernelNodeId, handle } = await files.create(other, ROOT_LINEAGE, "own", 0o644, flags);
   const write = () => files.write(other, handle, 0, Buffer.from("own"), { killPrivileges: false });
   await write();
-  await files.getattr(other, lineage);
+  await files.getattr(other, kernelNodeId);
   await clock.advance(1);
   // Another one may have been made through a mapping.
   await write();
   await files.flush(other, handle);
-  expect(told.flat()).toContain(here.metadata.inodes.ofKernelNodeId(lineage)?.id);
+  expect(told.flat()).toContain(here.metadata.inodes.ofKernelNodeId(kernelNodeId)?.id);
   expect(own.next()).toBe(undefined);
 });
 
-test("what a program here does to a file that somebody watches by an earlier lineage: the kernel tells him nothing", () => {
+test("what a program here does to a file that somebody watches by an earlier kernel node id: the kernel tells him nothing", () => {
   const { inodes, changed } = context.metadata;
   const { id } = make("file", folder.id, "a");
   watch(folder.id, id);

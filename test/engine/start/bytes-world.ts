@@ -331,7 +331,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       return { inode: world.inode(stat.inode), handle, name };
     },
     async open(inode, flags = {}) {
-      return (await createFileSystem(context).open(CALLER, inode.lineage, { ...READ, ...flags })).handle;
+      return (await createFileSystem(context).open(CALLER, inode.kernelNodeId, { ...READ, ...flags })).handle;
     },
     async close(handle) {
       await createFileSystem(context).flush(CALLER, handle);
@@ -354,10 +354,10 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       return Buffer.concat(parts);
     },
     async truncate(id, size, handle) {
-      const { lineage } = world.inode(id);
-      await createFileSystem(context).setattr(CALLER, lineage, handle === undefined ? { size } : { size, handle });
+      const { kernelNodeId } = world.inode(id);
+      await createFileSystem(context).setattr(CALLER, kernelNodeId, handle === undefined ? { size } : { size, handle });
     },
-    stat: async (id) => (await createFileSystem(context).getattr(CALLER, world.inode(id).lineage)).stat,
+    stat: async (id) => (await createFileSystem(context).getattr(CALLER, world.inode(id).kernelNodeId)).stat,
     recover: () => recoverContents(context),
     async powerLoss() {
       const next = world.crash({ boot: `after ${settings.boot}`, rows: syncedRows });

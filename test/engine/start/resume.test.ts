@@ -99,7 +99,7 @@ test("a file without a name stays until it is closed and forgotten", async () =>
   await next.write(handle, 0, NEWS);
   expect(await readOf(next, handle)).toBe("news text");
   await createFileSystem(next.context).release(handle);
-  next.context.orphans.forgotten([{ lineage: inode.lineage }]);
+  next.context.orphans.forgotten([{ kernelNodeId: inode.kernelNodeId }]);
   next.context.orphans.dropForgotten();
   expect(next.context.metadata.inodes.get(inode.id)).toBe(undefined);
 });
@@ -110,11 +110,11 @@ test("what has lost its name and is known to the kernel alone stays until that f
   await world.close(handle);
   await createFileSystem(world.context).unlink(CALLER, ROOT, name);
   const next = await successor();
-  expect((await createFileSystem(next.context).getattr(CALLER, inode.lineage)).stat).toMatchObject({
+  expect((await createFileSystem(next.context).getattr(CALLER, inode.kernelNodeId)).stat).toMatchObject({
     inode: inode.id,
     links: 0,
   });
-  next.context.orphans.forgotten([{ lineage: inode.lineage }]);
+  next.context.orphans.forgotten([{ kernelNodeId: inode.kernelNodeId }]);
   next.context.orphans.dropForgotten();
   expect(next.context.metadata.inodes.get(inode.id)).toBe(undefined);
 });
@@ -202,7 +202,7 @@ test.each([NEWS, TEXT])(
     const it = await worldWith(true);
     const { inode } = await detached(it, "saved");
     const next = it.world.crash();
-    const file = await next.context.runtime.files.open(next.context.paths.cacheFile(inode.lineage), "r+");
+    const file = await next.context.runtime.files.open(next.context.paths.cacheFile(inode.kernelNodeId), "r+");
     await file.write(bytes, 0);
     await file.close();
     // Another mount: nobody has anything open.
@@ -239,7 +239,7 @@ test("a folder that is listed goes on", async () => {
   const { world, table, successor } = await worldWith();
   const handle = table.add({
     request: undefined,
-    lineage: ROOT,
+    kernelNodeId: ROOT,
     kind: "folder",
     write: false,
     append: false,
@@ -260,7 +260,7 @@ test("a file the kernel writes by itself keeps its id, and what it wrote meanwhi
   expect(backing).toBeGreaterThan(0);
   const registered: number[] = [];
   const next = await successor(async ({ context }) => {
-    const file = await context.runtime.files.open(context.paths.cacheFile(inode.lineage), "r+");
+    const file = await context.runtime.files.open(context.paths.cacheFile(inode.kernelNodeId), "r+");
     await file.write(NEWS, 5);
     await file.close();
     const passthrough = {
@@ -301,7 +301,7 @@ test("what cannot be opened again fails alone, and the log says so", async () =>
   const handle = await world.open(lost.inode, { write: true });
   const other = await world.create();
   const next = await successor(async ({ context }) => {
-    await context.runtime.files.remove(context.paths.cacheFile(lost.inode.lineage));
+    await context.runtime.files.remove(context.paths.cacheFile(lost.inode.kernelNodeId));
   });
   expect(next.context.handles.has(handle)).toBe(false);
   expect(table.kept.has(handle)).toBe(false);
@@ -316,7 +316,7 @@ test("of a change that was committed the answer is found again; of one that was 
   const made = await createFileSystem(context).create(asking(40), ROOT, "new", 0o644, flags);
   const next = await successor();
   const done = createFileSystem(next.context).done(40);
-  expect(await done?.found()).toMatchObject({ lineage: made.lineage });
+  expect(await done?.found()).toMatchObject({ kernelNodeId: made.kernelNodeId });
   expect(done?.opened).toMatchObject({ handle: made.handle });
   expect(createFileSystem(next.context).done(42)).toBe(undefined);
 });
@@ -327,7 +327,7 @@ test("what waits together is found by its own number, in whatever place it was",
   const at = (id: number, place: number): Caller => ({ ...CALLER, mark: { id, place } });
   const folder = await createFileSystem(context).mkdir(at(40, 0), ROOT, "d", 0o755);
   const { inode } = await world.create();
-  await createFileSystem(context).link(at(42, 1), inode.lineage, ROOT, "second");
+  await createFileSystem(context).link(at(42, 1), inode.kernelNodeId, ROOT, "second");
   const to = { parent: ROOT, name: "third" };
   await createFileSystem(context).rename(at(44, 0), { parent: ROOT, name: "second" }, to, {
     noReplace: false,
@@ -336,7 +336,7 @@ test("what waits together is found by its own number, in whatever place it was",
   const next = await successor();
   // Its answer was given: the place is another's since.
   expect(createFileSystem(next.context).done(40)).toBe(undefined);
-  expect(await createFileSystem(next.context).done(42)?.found()).toMatchObject({ lineage: inode.lineage });
+  expect(await createFileSystem(next.context).done(42)?.found()).toMatchObject({ kernelNodeId: inode.kernelNodeId });
   expect(createFileSystem(next.context).done(44)).not.toBe(undefined);
   expect(next.context.metadata.done.end()).toBe(2);
   expect(folder.stat.kind).toBe("folder");
@@ -369,7 +369,7 @@ test("a file that one reads and another has mapped, or was just closing, is one 
   table.remove(await world.open(inode, { write: true }));
   const next = await successor(async (there) => neverAlone(there));
   const handle = next.context.handles.get(reading);
-  expect(handle?.kind === "file" && handle.cacheFile === next.context.cacheFiles.get(inode.lineage)).toBe(true);
+  expect(handle?.kind === "file" && handle.cacheFile === next.context.cacheFiles.get(inode.kernelNodeId)).toBe(true);
   const opened = await next.open(inode);
   expect(table.kept.get(opened)?.backing).toBe(table.kept.get(reading)?.backing);
   next.context.fileState.stopped.abort();
@@ -390,7 +390,7 @@ test("a file that cannot be taken over is not kept half open", async () => {
       },
     });
   });
-  expect(next.context.cacheFiles.get(inode.lineage)).toBeUndefined();
+  expect(next.context.cacheFiles.get(inode.kernelNodeId)).toBeUndefined();
   expect(next.context.handles.size).toBe(0);
   expect(next.complaints).toEqual(["an open file could not be taken over: disk full"]);
 });

@@ -35,12 +35,12 @@ async function startWith(count: number, boot: string) {
       const entry = metadata.entries.create(ROOT_INODE, `file-${index}`, inode.id);
       const node = metadata.nodes.create(unborn(entry.id, "file", rowTime(1), rowTime(1)));
       const live = { originNode: null, originVersion: null, size: 4, bytes: 4, missing: NO_RANGES, usedAt: rowTime(1) };
-      metadata.cacheFiles.create({ lineage: inode.lineage, ...live });
-      files.add(paths.cacheFile(inode.lineage));
+      metadata.cacheFiles.create({ kernelNodeId: inode.kernelNodeId, ...live });
+      files.add(paths.cacheFile(inode.kernelNodeId));
       const snapshot = {
         inode: inode.id,
         changes: inode.changes,
-        lineage: inode.lineage,
+        kernelNodeId: inode.kernelNodeId,
         size: 4,
         hash: "hash",
         mtime: TIME,

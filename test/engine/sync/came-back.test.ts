@@ -12,10 +12,10 @@ async function begin() {
   observer.node(a);
   const entry = metadata.entries.find(ROOT_INODE, "name") ?? missing();
   const row = metadata.nodes.ofEntry(entry.id) ?? missing();
-  const { id, changes, lineage } = metadata.inodes.update(entry.inode, { content: "dirty", hash: "another" });
+  const { id, changes, kernelNodeId } = metadata.inodes.update(entry.inode, { content: "dirty", hash: "another" });
   metadata.transaction(() => queue.setNodeDirty(row));
   const taken = { hash: "another", size: 0, mtime: "0.000000000", synced: 1, boot: "" };
-  metadata.snapshots.create({ ...taken, inode: id, changes, lineage });
+  metadata.snapshots.create({ ...taken, inode: id, changes, kernelNodeId });
   const attempt = sendNext(world, row, "key");
   observer.deletion("a", 2, 6);
   observer.node(nodeOf("b", { name: "name" }), "id");

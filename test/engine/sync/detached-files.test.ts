@@ -15,7 +15,7 @@ async function begin() {
   const handle = await world.open(inode, { write: true });
   context.observer.deletion("a", 2, null);
   const forgotten = () => {
-    context.orphans.forgotten([{ lineage: inode.lineage }]);
+    context.orphans.forgotten([{ kernelNodeId: inode.kernelNodeId }]);
     context.orphans.dropForgotten();
     return context.metadata.inodes.get(inode.id) === undefined;
   };
@@ -48,14 +48,14 @@ test("closed and forgotten without a change it goes, with its row", async () => 
 test("the list of changed files says where it was, and then what it is called", async () => {
   const { world, context, inode, handle, lines } = await begin();
   await world.write(handle, 0, NEWS);
-  expect(lines.at(-1)).toMatchObject({ lineage: inode.lineage, path: ["a"] });
+  expect(lines.at(-1)).toMatchObject({ kernelNodeId: inode.kernelNodeId, path: ["a"] });
   const other = world.addRemote(TEXT, { name: "another" });
   const [entry] = context.metadata.entries.ofInode(other.id);
   if (entry !== undefined) context.metadata.entries.move(entry.id, entry.parent, "a");
   await world.close(handle);
   context.detachedFiles.resolve();
   expect(lines.at(-1)).toMatchObject({
-    lineage: inode.lineage,
+    kernelNodeId: inode.kernelNodeId,
     path: [expect.stringMatching(/^a \(conflict, here, /)],
   });
 });

@@ -63,7 +63,12 @@ for (const isOpen of [true, false]) {
       if (isOpen) await world.open(a);
       for (const id of order) world.context.observer.node(id === "a" ? relinked("a") : name(id));
       expect(ids(world, ...order)).toEqual(order.map(() => a.id));
-      expect(inodeAt(world, "a")).toMatchObject({ lineage: a.lineage, linkGroup: "g", hash: "one", content: "clean" });
+      expect(inodeAt(world, "a")).toMatchObject({
+        kernelNodeId: a.kernelNodeId,
+        linkGroup: "g",
+        hash: "one",
+        content: "clean",
+      });
       expect(world.metadata.entries.links(a.id)).toBe(order.length);
       // Who asks for the number of its names hears of the new one; the name itself is what it was.
       expect(told.some(({ inodes }) => inodes.has(a.id))).toBe(true);
@@ -83,8 +88,8 @@ test.each(ORDERS.map((order) => ({ what: order.join(", "), order })))(
     expect(ids(world, ...order)).toEqual(order.map(() => a.id));
     expect(inodeAt(world, "a")).toMatchObject({ hash: "two", content: "clean", size: 3, saves: NEW });
     // Who has it open stays on the bytes he opened.
-    expect(inodeAt(world, "a").lineage).not.toBe(a.lineage);
-    expect(world.metadata.inodes.lineages(a.id)).toContain(a.lineage);
+    expect(inodeAt(world, "a").kernelNodeId).not.toBe(a.kernelNodeId);
+    expect(world.metadata.inodes.kernelNodeIds(a.id)).toContain(a.kernelNodeId);
   },
 );
 
@@ -124,7 +129,7 @@ test("one is open for writing: that one goes on, and keeps what was written", as
     await world.open(writer, { write: true });
     world.context.observer.node(relinked("a"));
     expect(ids(world, "a", "hl")).toEqual([writer.id, writer.id]);
-    expect(inodeAt(world, "a")).toMatchObject({ lineage: writer.lineage, content: "open" });
+    expect(inodeAt(world, "a")).toMatchObject({ kernelNodeId: writer.kernelNodeId, content: "open" });
     expect(a.id === writer.id).toBe(which === "a");
   }
 });
@@ -145,7 +150,7 @@ test("what was written by the younger, and not sent yet, goes on in that", async
   emptied(world, young);
   world.context.observer.node(relinked("a"));
   expect(ids(world, "a", "hl")).toEqual([young.id, young.id]);
-  expect(inodeAt(world, "a")).toMatchObject({ content: "dirty", hash: EMPTY, lineage: young.lineage });
+  expect(inodeAt(world, "a")).toMatchObject({ content: "dirty", hash: EMPTY, kernelNodeId: young.kernelNodeId });
 });
 
 test("what was written by the older goes on in that, and the younger's name shows it", async () => {
@@ -155,7 +160,7 @@ test("what was written by the older goes on in that, and the younger's name show
   emptied(world, a);
   world.context.observer.node(relinked("a"));
   expect(ids(world, "a", "hl")).toEqual([a.id, a.id]);
-  expect(inodeAt(world, "a")).toMatchObject({ id: a.id, content: "dirty", hash: EMPTY, lineage: a.lineage });
+  expect(inodeAt(world, "a")).toMatchObject({ id: a.id, content: "dirty", hash: EMPTY, kernelNodeId: a.kernelNodeId });
 });
 
 test.each(["a", "hl", "both"])("a mode changed here, and not sent, of %s stays, and is sent to both", async (which) => {
@@ -171,7 +176,7 @@ test.each(["a", "hl", "both"])("a mode changed here, and not sent, of %s stays, 
   }
   world.context.observer.node(relinked("a"));
   expect(ids(world, "a", "hl")).toEqual([a.id, a.id]);
-  expect(inodeAt(world, "a")).toMatchObject({ lineage: a.lineage, attributes: { mode: 0o600 } });
+  expect(inodeAt(world, "a")).toMatchObject({ kernelNodeId: a.kernelNodeId, attributes: { mode: 0o600 } });
   for (const one of ["a", "hl"]) expect(rowOf(world, one).dirtySince).not.toBeNull();
 });
 
@@ -181,7 +186,7 @@ test("attributes that came with the younger's node are shown", async () => {
   world.context.observer.node(name("hl", { mode: 0o700 }));
   world.context.observer.node(relinked("a", { mode: 0o700 }));
   expect(ids(world, "a", "hl")).toEqual([a.id, a.id]);
-  expect(inodeAt(world, "a")).toMatchObject({ lineage: a.lineage, attributes: { mode: 0o700 } });
+  expect(inodeAt(world, "a")).toMatchObject({ kernelNodeId: a.kernelNodeId, attributes: { mode: 0o700 } });
 });
 
 test("a turn of the younger's is waited for in the one that goes on", async () => {
@@ -204,7 +209,7 @@ test("a name that takes its group's content, and never had to do with that befor
   const x = inodeAt(world, "x");
   world.context.observer.node({ ...other("a"), head: "renamed over", revision: 2 });
   expect(ids(world, "a", "x", "y")).toEqual([x.id, x.id, x.id]);
-  expect(inodeAt(world, "x").lineage).toBe(x.lineage);
+  expect(inodeAt(world, "x").kernelNodeId).toBe(x.kernelNodeId);
   expect(world.metadata.entries.links(a.id)).toBe(0);
 });
 
@@ -242,9 +247,9 @@ test("a file without a name, which a program has open, takes no names", async ()
   await world.open(a);
   const alone = world.metadata.inodes.create({ ...inodeAt(world, "a") });
   world.metadata.inodes.update(alone.id, { linkGroup: "g", saves: OLD });
-  const { lineage } = inodeAt(world, "a");
+  const { kernelNodeId } = inodeAt(world, "a");
   for (const id of ["c", "d"]) world.context.observer.node(saved(id));
   expect(ids(world, "a", "b", "c", "d")).toEqual([a.id, a.id, a.id, a.id]);
-  expect(world.metadata.inodes.lineages(a.id)).toContain(lineage);
+  expect(world.metadata.inodes.kernelNodeIds(a.id)).toContain(kernelNodeId);
   expect(world.metadata.entries.links(alone.id)).toBe(0);
 });

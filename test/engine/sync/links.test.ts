@@ -184,11 +184,11 @@ test("a file without a name is left alone when names of its group come in", asyn
   // It was removed while a program reads it.
   const inode = inodeAt(world, "b");
   remove(world, ROOT_INODE, "b");
-  const lineage = world.metadata.inodes.get(inode)?.lineage;
+  const kernelNodeId = world.metadata.inodes.get(inode)?.kernelNodeId;
   for (let at = 0; at < 5; at += 1) {
     world.context.observer.node(linked(`n${at}`, ["next.4", "two.2", "other.3", "one.1"]));
   }
-  expect(world.metadata.inodes.get(inode)?.lineage).toBe(lineage);
+  expect(world.metadata.inodes.get(inode)?.kernelNodeId).toBe(kernelNodeId);
 });
 
 test("apart where they come in for the first time too, and whatever becomes of the one, the other is not sent it", async () => {

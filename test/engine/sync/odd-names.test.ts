@@ -18,7 +18,7 @@ async function begin() {
   context.observer.node(nodeOf("f"));
   const shown = async () => {
     const root = metadata.inodes.get(ROOT_INODE);
-    const { handle } = await createFileSystem(context).opendir(CALLER, root?.lineage ?? kernelNodeId(0));
+    const { handle } = await createFileSystem(context).opendir(CALLER, root?.kernelNodeId ?? kernelNodeId(0));
     const lines = await createFileSystem(context).readdir(CALLER, handle, 2, 100, false);
     return lines.map(({ name }) => name);
   };

@@ -32,8 +32,8 @@ async function begin(owners: "real" | "mine", accounts: Accounts) {
   const { inodes } = context.metadata;
   inodes.update(ROOT_INODE, { listed: 0 });
   const as = (uid: number, gid = uid) => ({ ...CALLER, uid, gid });
-  const kept = (lineage: KernelNodeId) => {
-    const { uid, uname, gid, gname, mode } = inodes.ofKernelNodeId(lineage)?.attributes ?? {};
+  const kept = (kernelNodeId: KernelNodeId) => {
+    const { uid, uname, gid, gname, mode } = inodes.ofKernelNodeId(kernelNodeId)?.attributes ?? {};
     return { uid, uname, gid, gname, mode };
   };
   return {
@@ -41,16 +41,16 @@ async function begin(owners: "real" | "mine", accounts: Accounts) {
     as,
     kept,
     file: async (uid: number, name: string, parent = ROOT) =>
-      (await createFileSystem(context).create(as(uid), parent, name, 0o644, NEW_FILE)).lineage,
+      (await createFileSystem(context).create(as(uid), parent, name, 0o644, NEW_FILE)).kernelNodeId,
     folder: async (uid: number, name: string, mode: number, parent = ROOT) =>
-      (await createFileSystem(context).mkdir(as(uid), parent, name, mode)).lineage,
-    set: async (lineage: KernelNodeId, change: SetAttributes) => {
-      const { stat } = await createFileSystem(context).setattr(as(0), lineage, change);
+      (await createFileSystem(context).mkdir(as(uid), parent, name, mode)).kernelNodeId,
+    set: async (kernelNodeId: KernelNodeId, change: SetAttributes) => {
+      const { stat } = await createFileSystem(context).setattr(as(0), kernelNodeId, change);
       return `${stat.uid}:${stat.gid}`;
     },
     shown: async (attributes: Attributes) => {
-      const { lineage } = world.addRemote(pattern(1), { attributes });
-      const { uid, gid } = (await createFileSystem(context).getattr(CALLER, lineage)).stat;
+      const { kernelNodeId } = world.addRemote(pattern(1), { attributes });
+      const { uid, gid } = (await createFileSystem(context).getattr(CALLER, kernelNodeId)).stat;
       return `${uid}:${gid}`;
     },
   };
@@ -63,7 +63,7 @@ test("who makes a node owns it, with the names of this machine where it has them
   expect(kept(await file(1001, "f"))).toEqual({ uid: 1001, uname: "alice", gid: 1001, gname: "alice", mode: 0o644 });
   expect(kept(await folder(0, "d", 0o755))).toMatchObject({ uid: 0, uname: "root", gid: 0, gname: "root" });
   const link = await createFileSystem(context).symlink(as(77, 50), ROOT, "l", "f");
-  expect(kept(link.lineage)).toMatchObject({ uid: 77, uname: undefined, gid: 50, gname: "staff" });
+  expect(kept(link.kernelNodeId)).toMatchObject({ uid: 77, uname: undefined, gid: 50, gname: "staff" });
   expect(link.stat).toMatchObject({ uid: 77, gid: 50 });
 });
 
@@ -90,29 +90,29 @@ test("what is made in a set-group-id folder has its group, sub-folders the bit t
 
 test("an owner that is given takes number and name together, and none that is there already is given again", async () => {
   const { context, file, set, kept } = await begin("real", HERE);
-  const lineage = await file(1001, "f");
-  expect(await set(lineage, { uid: 77, gid: 50 })).toBe("77:50");
+  const kernelNodeId = await file(1001, "f");
+  expect(await set(kernelNodeId, { uid: 77, gid: 50 })).toBe("77:50");
   // The name of the former owner would go before the number of this one.
-  expect(kept(lineage)).toMatchObject({ uid: 77, uname: undefined, gid: 50, gname: "staff" });
-  await set(lineage, { uid: 1001 });
-  expect(kept(lineage)).toMatchObject({ uid: 1001, uname: "alice", gid: 50, gname: "staff" });
-  const inode = () => context.metadata.inodes.ofKernelNodeId(lineage);
+  expect(kept(kernelNodeId)).toMatchObject({ uid: 77, uname: undefined, gid: 50, gname: "staff" });
+  await set(kernelNodeId, { uid: 1001 });
+  expect(kept(kernelNodeId)).toMatchObject({ uid: 1001, uname: "alice", gid: 50, gname: "staff" });
+  const inode = () => context.metadata.inodes.ofKernelNodeId(kernelNodeId);
   const before = inode();
   context.metadata.inodes.update(before?.id ?? inodeId(0), { attributes: { ...before?.attributes, uid: 4711 } });
   // By the name it is alice's, whatever number that has elsewhere.
-  expect(await set(lineage, { uid: 1001 })).toBe("1001:50");
-  expect(kept(lineage).uid).toBe(4711);
+  expect(await set(kernelNodeId, { uid: 1001 })).toBe("1001:50");
+  expect(kept(kernelNodeId).uid).toBe(4711);
 });
 
 test("set-id bits go with the owner, but from no folder, and set-group-id stays where it locks", async () => {
   const { file, folder, set, kept } = await begin("real", HERE);
-  const lineage = await file(0, "f");
-  await set(lineage, { mode: 0o6755 });
-  await set(lineage, { uid: 1001 });
-  expect(kept(lineage).mode).toBe(0o755);
-  await set(lineage, { mode: 0o6744 });
-  await set(lineage, { gid: 50 });
-  expect(kept(lineage).mode).toBe(0o2744);
+  const kernelNodeId = await file(0, "f");
+  await set(kernelNodeId, { mode: 0o6755 });
+  await set(kernelNodeId, { uid: 1001 });
+  expect(kept(kernelNodeId).mode).toBe(0o755);
+  await set(kernelNodeId, { mode: 0o6744 });
+  await set(kernelNodeId, { gid: 50 });
+  expect(kept(kernelNodeId).mode).toBe(0o2744);
   const d = await folder(0, "d", 0o755);
   await set(d, { mode: 0o6755 });
   await set(d, { uid: 1001, gid: 50 });
@@ -142,13 +142,13 @@ test("while accounts cannot be looked up, what has a name is nobody's and what i
 
 test("a mount that shows its own keeps an owner that is given, and gives none", async () => {
   const { file, set, kept } = await begin("mine", HERE);
-  const lineage = await file(1001, "f");
-  expect(kept(lineage)).toMatchObject({ uid: undefined, uname: undefined, gid: undefined, gname: undefined });
+  const kernelNodeId = await file(1001, "f");
+  expect(kept(kernelNodeId)).toMatchObject({ uid: undefined, uname: undefined, gid: undefined, gname: undefined });
   // It is shown as that already.
-  await set(lineage, { uid: MOUNTER, gid: MOUNTER });
-  expect(kept(lineage)).toMatchObject({ uid: undefined, gid: undefined });
-  expect(await set(lineage, { uid: 1001 })).toBe("1000:1000");
-  expect(kept(lineage)).toMatchObject({ uid: 1001, uname: "alice", gid: undefined });
+  await set(kernelNodeId, { uid: MOUNTER, gid: MOUNTER });
+  expect(kept(kernelNodeId)).toMatchObject({ uid: undefined, gid: undefined });
+  expect(await set(kernelNodeId, { uid: 1001 })).toBe("1000:1000");
+  expect(kept(kernelNodeId)).toMatchObject({ uid: 1001, uname: "alice", gid: undefined });
 });
 
 test("owners changed on both sides are one side's, number and name", () => {

@@ -73,7 +73,7 @@ test("what a program was told is safe is replaced by a rename only once the new 
   const { inode, handle } = await world.create();
   await world.write(handle, 0, Buffer.from("newer"));
   await world.close(handle);
-  const root = world.inode(ROOT_INODE).lineage;
+  const root = world.inode(ROOT_INODE).kernelNodeId;
   const [temporary] = world.context.metadata.entries.ofInode(inode.id);
   const move = () => {
     const from = { parent: root, name: temporary?.name ?? "" };

@@ -57,7 +57,7 @@ test("closed, the cache file itself is the snapshot", async () => {
   expect(await snapshot(world, id)).toBe("taken");
   const inode = world.inode(id);
   expect(newest(world, id)).toMatchObject({
-    lineage: inode.lineage,
+    kernelNodeId: inode.kernelNodeId,
     changes: inode.changes,
     size: TEXT.length,
     synced: 1,
@@ -95,7 +95,7 @@ test("open for writing, the snapshot is a copy; a change after it makes the row 
   await world.clock.advance(1000);
   expect(await snapshot(world, inode.id)).toBe("taken");
   const { changes } = world.inode(inode.id);
-  expect(newest(world, inode.id)).toMatchObject({ lineage: null, changes });
+  expect(newest(world, inode.id)).toMatchObject({ kernelNodeId: null, changes });
   await world.write(handle, 0, Buffer.from("WRITTEN"));
   expect(world.inode(inode.id)).toMatchObject({ changes: changes + 1, hash: null });
   expect(await bytesOf(world, inode.id)).toEqual(TEXT);
@@ -192,7 +192,7 @@ test.each([
     const world = await createBytesWorld();
     const id = await written(world, Buffer.from("."));
     await world.open(world.inode(id));
-    const cacheFile = world.context.cacheFiles.get(world.inode(id).lineage);
+    const cacheFile = world.context.cacheFiles.get(world.inode(id).kernelNodeId);
     if (cacheFile === undefined) throw new Error("not open");
     const {
       disk: { sync, file },
@@ -308,7 +308,7 @@ test("a writer stops an upload of the cache file twice; the third time the uploa
       expect(world.inode(id).hash).toBeNull();
     } else {
       expect(kept).toMatchObject({ state: "open", generation: before?.id });
-      expect(newest(world, id)).toMatchObject({ id: before?.id, lineage: null });
+      expect(newest(world, id)).toMatchObject({ id: before?.id, kernelNodeId: null });
       await world.write(handle, 0, Buffer.from("changed"));
       expect(await bytesOf(world, id)).toEqual(TEXT);
     }
@@ -368,7 +368,7 @@ test("of a file that stays open too, the name is synced before the rows call its
   const { inode, handle } = await world.create();
   await world.write(handle, 0, TEXT);
   await world.clock.advance(1_000);
-  const { dir } = parse(world.context.paths.cacheFile(inode.lineage));
+  const { dir } = parse(world.context.paths.cacheFile(inode.kernelNodeId));
   const restore = world.files.fail({ path: new RegExp(`^${dir}$`), code: "EIO", on: ["syncFolder"] });
   await expect(snapshot(world, inode.id)).rejects.toThrow("EIO");
   expect(world.inode(inode.id).synced).toBe("never");

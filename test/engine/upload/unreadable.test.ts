@@ -16,19 +16,22 @@ async function failing(count: number) {
   const { fileState, network, metadata } = world.context;
   const inodes: InodeId[] = [];
   const names: string[] = [];
-  const lineages: KernelNodeId[] = [];
+  const kernelNodeIds: KernelNodeId[] = [];
   for (let index = 0; index < count; index += 1) {
     const { inode, handle, name } = await world.create();
     await world.close(handle);
     names.push(name);
     metadata.inodes.update(inode.id, { originNode: `n${index}`, originVersion: `v${index}` });
-    fileState.unreadable.set(inode.lineage, { tries: 3, why: "the disk" });
+    fileState.unreadable.set(inode.kernelNodeId, { tries: 3, why: "the disk" });
     network.cannotRefer(`v${index}`);
     inodes.push(inode.id);
-    lineages.push(inode.lineage);
+    kernelNodeIds.push(inode.kernelNodeId);
   }
   const failures = () =>
-    lineages.map((lineage, index) => [fileState.unreadable.has(lineage), !network.mayRefer(`v${index}`)]);
+    kernelNodeIds.map((kernelNodeId, index) => [
+      fileState.unreadable.has(kernelNodeId),
+      !network.mayRefer(`v${index}`),
+    ]);
   return { world, inodes, names, failures };
 }
 
@@ -145,7 +148,7 @@ test("what is missing of content says nothing of other content that came in its 
   const after = metadata.inodes.replaceKernelNodeId(inode.id, {});
   // A snapshot of what was there before ends late.
   expect(context.readFailures.couldNotRead(row, before, gone)).toBe(0);
-  context.orphans.dropKernelNodeId(before.lineage);
+  context.orphans.dropKernelNodeId(before.kernelNodeId);
   expect(context.fileState.unreadable.size).toBe(0);
   expect(metadata.nodes.get(row.id)?.parked).toBeNull();
   for (const tries of [1, 2, 3, 4]) expect(context.readFailures.couldNotRead(row, after, gone)).toBe(tries);

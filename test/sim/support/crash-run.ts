@@ -326,20 +326,20 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
     if (process === undefined) return [];
     const paths = createLayout(process.files, STATE);
     const files = new Set<number>();
-    for await (const lineage of paths.cacheFiles()) files.add(lineage);
+    for await (const id of paths.cacheFiles()) files.add(id);
     const snapshots: number[] = [];
     for await (const id of paths.snapshots()) snapshots.push(id);
     const rows = new Map(process.database.prepare("SELECT lineage, bytes FROM live").raw().all() as [number, number][]);
     const unlike: string[] = [];
-    for (const [lineage, bytes] of rows) {
+    for (const [id, bytes] of rows) {
       // A row without a file is made anew when it is opened.
-      const { allocated } = files.has(lineage)
-        ? await process.files.stat(paths.cacheFile(kernelNodeId(lineage)))
+      const { allocated } = files.has(id)
+        ? await process.files.stat(paths.cacheFile(kernelNodeId(id)))
         : { allocated: 0 };
-      if (allocated !== bytes) unlike.push(`cache file ${lineage} takes ${allocated} bytes, its row says ${bytes}`);
+      if (allocated !== bytes) unlike.push(`cache file ${id} takes ${allocated} bytes, its row says ${bytes}`);
     }
     return [
-      ...[...files].filter((lineage) => !rows.has(lineage)).map((lineage) => `cache file ${lineage} has no row`),
+      ...[...files].filter((id) => !rows.has(id)).map((id) => `cache file ${id} has no row`),
       ...unlike,
       ...snapshots.map((id) => `snapshot ${id} is still there`),
     ];

@@ -50,10 +50,10 @@ const RULES: readonly (readonly [rule: string, violations: string])[] = [
     `SELECT id, inode FROM generation WHERE inode NOT IN (SELECT id FROM inode)
      OR (lineage IS NOT NULL AND lineage NOT IN (SELECT lineage FROM live))`,
   ],
-  ["cache files belong to lineages", "SELECT lineage FROM live WHERE lineage NOT IN (SELECT id FROM lineage)"],
-  ["lineages belong to inodes", "SELECT id, inode FROM lineage WHERE inode NOT IN (SELECT id FROM inode)"],
+  ["cache files belong to kernel node ids", "SELECT lineage FROM live WHERE lineage NOT IN (SELECT id FROM lineage)"],
+  ["kernel node ids belong to inodes", "SELECT id, inode FROM lineage WHERE inode NOT IN (SELECT id FROM inode)"],
   [
-    "an inode's lineage is its own",
+    "an inode's kernel node id is its own",
     `SELECT inode.id, inode.lineage FROM inode LEFT JOIN lineage ON lineage.id = inode.lineage
      WHERE lineage.inode IS NULL OR lineage.inode <> inode.id`,
   ],
@@ -80,7 +80,7 @@ const RULES: readonly (readonly [rule: string, violations: string])[] = [
      AND id NOT IN (SELECT inode FROM nameless)`,
   ],
   [
-    "a lineage that is none's own waits to be removed",
+    "a superseded kernel node id waits to be removed",
     `SELECT lineage.id FROM lineage JOIN inode ON inode.id = lineage.inode WHERE inode.lineage <> lineage.id
      AND lineage.id NOT IN (SELECT lineage FROM superseded)`,
   ],

@@ -23,7 +23,7 @@ import { isPastNode } from "../../../src/metadata/past-nodes.ts";
 export interface Dentry {
   readonly parent: KernelNodeId;
   readonly name: string;
-  readonly lineage: KernelNodeId;
+  readonly kernelNodeId: KernelNodeId;
   readonly kind: Stat["kind"];
   until: ElapsedTime;
   isLong: boolean;
@@ -49,28 +49,28 @@ export interface KernelMemory {
   /** Until it is called, nobody forgets names that are gone. */
   onGone: () => void;
   /** Whether the kernel has an inode of it; until it is set there is no kernel. */
-  has: (lineage: KernelNodeId) => boolean;
+  has: (kernelNodeId: KernelNodeId) => boolean;
   /** Forgets those of them that nothing uses; until it is set there is no kernel. */
-  prune: (lineages: readonly KernelNodeId[]) => void;
+  prune: (kernelNodeIds: readonly KernelNodeId[]) => void;
   /** Notes a name that was found; a name moved is noted by `move`. */
   name(parent: KernelNodeId, name: string, found: Found, isKept: boolean): void;
   absent(parent: KernelNodeId, name: string, answer: NegativeEntry, isKept: boolean): void;
   isAbsent(parent: KernelNodeId, name: string): boolean;
   move(from: { parent: KernelNodeId; name: string }, to: { parent: KernelNodeId; name: string }): void;
-  attributes(lineage: KernelNodeId, answer: Attributed, isKept: boolean): void;
-  attributesOf(lineage: KernelNodeId): Stat | undefined;
+  attributes(kernelNodeId: KernelNodeId, answer: Attributed, isKept: boolean): void;
+  attributesOf(kernelNodeId: KernelNodeId): Stat | undefined;
   /** A call of a program has changed it. */
-  touch(...lineages: KernelNodeId[]): void;
+  touch(...kernelNodeIds: KernelNodeId[]): void;
   /** Names of a folder: a call of a program has changed them. */
-  touchFolder(...lineages: KernelNodeId[]): void;
+  touchFolder(...kernelNodeIds: KernelNodeId[]): void;
   listing(folder: KernelNodeId): readonly string[] | undefined;
   dropListing(folder: KernelNodeId): void;
   /** Counts what would make a listing that is being read useless. */
   version(folder: KernelNodeId): number;
   keepListing(folder: KernelNodeId, names: readonly string[]): void;
   expireNames(): void;
-  /** The lineage is no longer known: nor is what was, of it and below it. */
-  forget(lineage: KernelNodeId): void;
+  /** The kernel node id is no longer known: nor is what was, of it and below it. */
+  forget(kernelNodeId: KernelNodeId): void;
   clear(): void;
   /** One line for each thing it would answer wrongly. */
   stale(asked: Asked, caller: Caller): Promise<string[]>;
@@ -115,19 +115,19 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
             if (isGone()) dentries.delete(key);
           }
           for (const folder of told.folders) spoil(folder);
-          for (const lineage of told.inodes) attributes.delete(lineage);
+          for (const kernelNodeId of told.inodes) attributes.delete(kernelNodeId);
           memory.onGone();
         });
       },
-      async unknownToKernel(lineages) {
+      async unknownToKernel(kernelNodeIds) {
         await new Promise<void>((resolve) => clock.soon(resolve));
-        const lacking = lineages.filter((lineage) => !memory.has(lineage));
+        const lacking = kernelNodeIds.filter((kernelNodeId) => !memory.has(kernelNodeId));
         await new Promise<void>((resolve) => clock.soon(resolve));
         return new Set(lacking);
       },
-      async prune(lineages) {
+      async prune(kernelNodeIds) {
         await new Promise<void>((resolve) => clock.soon(resolve));
-        memory.prune(lineages);
+        memory.prune(kernelNodeIds);
         await new Promise<void>((resolve) => clock.soon(resolve));
       },
       everything(known) {
@@ -144,9 +144,9 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
             after = last.id;
           }
           for (let after = kernelNodeId(0); ; ) {
-            const lineages = known.lineages(after, 7);
-            for (const lineage of lineages) attributes.delete(lineage);
-            const last = lineages.at(-1);
+            const kernelNodeIds = known.kernelNodeIds(after, 7);
+            for (const kernelNodeId of kernelNodeIds) attributes.delete(kernelNodeId);
+            const last = kernelNodeIds.at(-1);
             if (last === undefined) break;
             after = last;
           }
@@ -157,10 +157,10 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
     onGone: () => {},
     has: () => true,
     prune: () => {},
-    name(parent, name, { lineage, stat, entryValidMs }, isKept) {
+    name(parent, name, { kernelNodeId, stat, entryValidMs }, isKept) {
       absents.delete(keyOf(parent, name));
       const { until, isLong } = kept(null, isKept ? entryValidMs : 0);
-      dentries.set(keyOf(parent, name), { parent, name, lineage, kind: stat.kind, until, isLong });
+      dentries.set(keyOf(parent, name), { parent, name, kernelNodeId, kind: stat.kind, until, isLong });
     },
     absent(parent, name, { entryValidMs }, isKept) {
       if (isKept) absents.set(keyOf(parent, name), kept({ parent, name }, entryValidMs));
@@ -175,21 +175,21 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
       dentries.delete(keyOf(from.parent, from.name));
       if (dentry !== undefined) dentries.set(keyOf(to.parent, to.name), { ...dentry, ...to });
     },
-    attributes(lineage, { stat, validMs }, isKept) {
-      if (isKept) attributes.set(lineage, kept(stat, validMs));
-      else attributes.delete(lineage);
+    attributes(kernelNodeId, { stat, validMs }, isKept) {
+      if (isKept) attributes.set(kernelNodeId, kept(stat, validMs));
+      else attributes.delete(kernelNodeId);
     },
-    attributesOf(lineage) {
-      const known = attributes.get(lineage);
+    attributesOf(kernelNodeId) {
+      const known = attributes.get(kernelNodeId);
       return known !== undefined && isValid(known) ? known.value : undefined;
     },
-    touch(...lineages) {
-      for (const lineage of lineages) attributes.delete(lineage);
+    touch(...kernelNodeIds) {
+      for (const kernelNodeId of kernelNodeIds) attributes.delete(kernelNodeId);
     },
-    touchFolder(...lineages) {
-      for (const lineage of lineages) {
-        attributes.delete(lineage);
-        spoil(lineage);
+    touchFolder(...kernelNodeIds) {
+      for (const kernelNodeId of kernelNodeIds) {
+        attributes.delete(kernelNodeId);
+        spoil(kernelNodeId);
       }
     },
     listing: (folder) => listings.get(folder),
@@ -202,10 +202,10 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
       for (const dentry of dentries.values()) dentry.until = clock.elapsed();
       absents.clear();
     },
-    forget(lineage) {
-      attributes.delete(lineage);
-      listings.delete(lineage);
-      for (const [key, { value }] of absents) if (value.parent === lineage) absents.delete(key);
+    forget(kernelNodeId) {
+      attributes.delete(kernelNodeId);
+      listings.delete(kernelNodeId);
+      for (const [key, { value }] of absents) if (value.parent === kernelNodeId) absents.delete(key);
     },
     clear() {
       for (const all of [dentries, absents, attributes, listings]) all.clear();
@@ -213,9 +213,9 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
 
     async stale({ rows, fileSystem, isLive }, caller) {
       const wrong: string[] = [];
-      const inodeOf = (lineage: KernelNodeId) =>
-        rows.prepare("SELECT inode FROM lineage WHERE id = ?").pluck().get(lineage) as number | undefined;
-      /** The lineage a name shows. */
+      const inodeOf = (kernelNodeId: KernelNodeId) =>
+        rows.prepare("SELECT inode FROM lineage WHERE id = ?").pluck().get(kernelNodeId) as number | undefined;
+      /** The kernel node id a name shows. */
       const find = (parent: KernelNodeId, name: string) =>
         rows
           .prepare("SELECT lineage FROM entry JOIN inode ON inode.id = entry.inode WHERE parent = ? AND name = ?")
@@ -225,15 +225,15 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
       await new Promise<void>((resolve) => clock.soon(resolve));
       const isKeptForLong = (one: { isLong: boolean; until: ElapsedTime }) => one.isLong && isValid(one);
       // Of the past nobody would tell: a moment stays what it is.
-      const names = [...dentries.values()].filter((dentry) => !isPastNode(dentry.lineage));
-      const stats = [...attributes].flatMap(([lineage, one]) => (isPastNode(lineage) ? [] : [one]));
+      const names = [...dentries.values()].filter((dentry) => !isPastNode(dentry.kernelNodeId));
+      const stats = [...attributes].flatMap(([kernelNodeId, one]) => (isPastNode(kernelNodeId) ? [] : [one]));
       const all = [...names, ...absents.values(), ...stats];
       if (!isLive && all.some(isKeptForLong)) wrong.push("something is kept for long although nobody would tell");
       for (const dentry of names) {
         if (!dentry.isLong || !isValid(dentry)) continue;
-        const lineage = find(dentry.parent, dentry.name);
-        if (lineage !== dentry.lineage)
-          wrong.push(`${dentry.name} in ${dentry.parent} is kept as ${dentry.lineage} and is ${lineage}`);
+        const kernelNodeId = find(dentry.parent, dentry.name);
+        if (kernelNodeId !== dentry.kernelNodeId)
+          wrong.push(`${dentry.name} in ${dentry.parent} is kept as ${dentry.kernelNodeId} and is ${kernelNodeId}`);
       }
       for (const absent of absents.values()) {
         const { parent, name } = absent.value;
@@ -251,12 +251,12 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
         await fileSystem.releasedir(handle);
         if (keepCache === true) wrong.push(`folder ${folder} is kept as ${names} and is ${there}`);
       }
-      for (const [lineage, { value, until, isLong }] of attributes) {
-        if (!isLong || clock.elapsed() >= until || inodeOf(lineage) === undefined) continue;
-        const { stat } = await fileSystem.getattr(caller, lineage);
-        if (attributes.get(lineage)?.value !== value) continue;
+      for (const [kernelNodeId, { value, until, isLong }] of attributes) {
+        if (!isLong || clock.elapsed() >= until || inodeOf(kernelNodeId) === undefined) continue;
+        const { stat } = await fileSystem.getattr(caller, kernelNodeId);
+        if (attributes.get(kernelNodeId)?.value !== value) continue;
         const difference = differs(value, stat);
-        if (difference !== undefined) wrong.push(`attributes of ${lineage} are kept with another ${difference}`);
+        if (difference !== undefined) wrong.push(`attributes of ${kernelNodeId} are kept with another ${difference}`);
       }
       return wrong;
     },

@@ -1,6 +1,6 @@
 /**
- * What the kernel is to a file system: system calls by path become operations on lineages. Names,
- * attributes and listings are kept for as long as the answers allow (kernel-memory.ts), lineages are
+ * What the kernel is to a file system: system calls by path become operations on kernel node ids. Names,
+ * attributes and listings are kept for as long as the answers allow (kernel-memory.ts), kernel node ids are
  * counted and forgotten, a stale one is looked up again once. What is passed on to it it reads and
  * writes without a word. Knows only the FileSystem interface.
  */
@@ -36,7 +36,7 @@ const PAGE = 7;
 export const CHUNK = 128 * 1024;
 
 interface Descriptor {
-  readonly lineage: KernelNodeId;
+  readonly kernelNodeId: KernelNodeId;
   readonly handle: HandleId;
   readonly how: OpenHow;
   readonly backing: PassedFile | undefined;
@@ -51,19 +51,19 @@ export function createKernel(
   passed?: (id: number) => PassedFile,
 ): Kernel {
   const { dentries } = memory;
-  /** How often each lineage was handed out. */
+  /** How often each kernel node id was handed out. */
   const counts = new Map<KernelNodeId, number>();
   const descriptors = new Map<number, Descriptor>();
   const pins = new Map<KernelNodeId, number>();
   let lastFd = 2;
   const caller = createCaller();
   memory.onGone = forgetUnused;
-  memory.has = (lineage) => lineage === ROOT || counts.has(lineage);
-  memory.prune = (lineages) => {
-    for (const lineage of lineages) {
-      const isParent = [...dentries.values()].some(({ parent }) => parent === lineage);
-      if (isParent || pins.has(lineage)) continue;
-      for (const [key, dentry] of dentries) if (dentry.lineage === lineage) dentries.delete(key);
+  memory.has = (kernelNodeId) => kernelNodeId === ROOT || counts.has(kernelNodeId);
+  memory.prune = (kernelNodeIds) => {
+    for (const kernelNodeId of kernelNodeIds) {
+      const isParent = [...dentries.values()].some(({ parent }) => parent === kernelNodeId);
+      if (isParent || pins.has(kernelNodeId)) continue;
+      for (const [key, dentry] of dentries) if (dentry.kernelNodeId === kernelNodeId) dentries.delete(key);
     }
     forgetUnused();
   };
@@ -75,18 +75,18 @@ export function createKernel(
     return { answer, isKept: changes === fileSystem.changes };
   }
 
-  async function attributesOf(lineage: KernelNodeId, handle?: HandleId): Promise<Stat> {
-    const known = memory.attributesOf(lineage);
+  async function attributesOf(kernelNodeId: KernelNodeId, handle?: HandleId): Promise<Stat> {
+    const known = memory.attributesOf(kernelNodeId);
     if (known !== undefined) return known;
-    const { answer, isKept } = await ask(() => fileSystem.getattr(caller, lineage, handle));
-    memory.attributes(lineage, answer, isKept);
+    const { answer, isKept } = await ask(() => fileSystem.getattr(caller, kernelNodeId, handle));
+    memory.attributes(kernelNodeId, answer, isKept);
     return answer.stat;
   }
 
-  async function setAttributes(lineage: KernelNodeId, change: SetAttributes): Promise<void> {
-    memory.touch(lineage);
-    const { answer, isKept } = await ask(() => fileSystem.setattr(caller, lineage, change));
-    memory.attributes(lineage, answer, isKept);
+  async function setAttributes(kernelNodeId: KernelNodeId, change: SetAttributes): Promise<void> {
+    memory.touch(kernelNodeId);
+    const { answer, isKept } = await ask(() => fileSystem.setattr(caller, kernelNodeId, change));
+    memory.attributes(kernelNodeId, answer, isKept);
   }
 
   async function make(parent: KernelNodeId, name: string, work: () => Promise<Found>): Promise<void> {
@@ -95,38 +95,43 @@ export function createKernel(
     take(parent, name, answer, isKept);
   }
 
-  function pin(lineage: KernelNodeId, by: 1 | -1): void {
-    const count = (pins.get(lineage) ?? 0) + by;
-    if (count === 0) pins.delete(lineage);
-    else pins.set(lineage, count);
+  function pin(kernelNodeId: KernelNodeId, by: 1 | -1): void {
+    const count = (pins.get(kernelNodeId) ?? 0) + by;
+    if (count === 0) pins.delete(kernelNodeId);
+    else pins.set(kernelNodeId, count);
   }
 
-  function take(parent: KernelNodeId, name: string, found: Found, isKept: boolean): Pick<Dentry, "lineage" | "kind"> {
-    counts.set(found.lineage, (counts.get(found.lineage) ?? 0) + 1);
-    const { lineage, stat } = found;
+  function take(
+    parent: KernelNodeId,
+    name: string,
+    found: Found,
+    isKept: boolean,
+  ): Pick<Dentry, "kernelNodeId" | "kind"> {
+    counts.set(found.kernelNodeId, (counts.get(found.kernelNodeId) ?? 0) + 1);
+    const { kernelNodeId, stat } = found;
     const old = dentries.get(keyOf(parent, name));
     memory.name(parent, name, found, isKept);
-    memory.attributes(lineage, found, isKept);
-    if (old !== undefined && old.lineage !== lineage) forgetUnused();
-    return { lineage, kind: stat.kind };
+    memory.attributes(kernelNodeId, found, isKept);
+    if (old !== undefined && old.kernelNodeId !== kernelNodeId) forgetUnused();
+    return { kernelNodeId, kind: stat.kind };
   }
 
   function drop(parent: KernelNodeId, name: string): void {
     if (dentries.delete(keyOf(parent, name))) forgetUnused();
   }
 
-  /** A lineage nobody names, opens or has names below is forgotten; so may be the ones above it. */
+  /** A kernel node id nobody names, opens or has names below is forgotten; so may be the ones above it. */
   function forgetUnused(): void {
     for (;;) {
       const used = new Set<KernelNodeId>([ROOT, ...pins.keys()]);
-      for (const dentry of dentries.values()) used.add(dentry.lineage).add(dentry.parent);
-      const gone = [...counts].filter(([lineage]) => !used.has(lineage));
+      for (const dentry of dentries.values()) used.add(dentry.kernelNodeId).add(dentry.parent);
+      const gone = [...counts].filter(([kernelNodeId]) => !used.has(kernelNodeId));
       if (gone.length === 0) return;
-      for (const [lineage] of gone) {
-        counts.delete(lineage);
-        memory.forget(lineage);
+      for (const [kernelNodeId] of gone) {
+        counts.delete(kernelNodeId);
+        memory.forget(kernelNodeId);
       }
-      fileSystem.forget(gone.map(([lineage, count]) => ({ lineage, count })));
+      fileSystem.forget(gone.map(([kernelNodeId, count]) => ({ kernelNodeId, count })));
       const unreachable = [...dentries].filter(([, { parent }]) => parent !== ROOT && !counts.has(parent));
       if (unreachable.length === 0) return;
       for (const [key] of unreachable) dentries.delete(key);
@@ -134,13 +139,13 @@ export function createKernel(
   }
 
   /** Undefined: no such name. */
-  async function find(parent: KernelNodeId, name: string): Promise<Pick<Dentry, "lineage" | "kind"> | undefined> {
+  async function find(parent: KernelNodeId, name: string): Promise<Pick<Dentry, "kernelNodeId" | "kind"> | undefined> {
     const known = dentries.get(keyOf(parent, name));
     if (known !== undefined && clock.elapsed() < known.until) return known;
     if (known === undefined && memory.isAbsent(parent, name)) return undefined;
     try {
       const { answer, isKept } = await ask<Found | NegativeEntry>(() => fileSystem.lookup(caller, parent, name));
-      if (answer.lineage !== undefined) return take(parent, name, answer, isKept);
+      if (answer.kernelNodeId !== undefined) return take(parent, name, answer, isKept);
       drop(parent, name);
       memory.absent(parent, name, answer, isKept);
       return undefined;
@@ -151,11 +156,11 @@ export function createKernel(
     }
   }
 
-  async function walk(names: readonly string[]): Promise<{ lineage: KernelNodeId; kind: Stat["kind"] }> {
-    let at: { lineage: KernelNodeId; kind: Stat["kind"] } = { lineage: ROOT, kind: "folder" };
+  async function walk(names: readonly string[]): Promise<{ kernelNodeId: KernelNodeId; kind: Stat["kind"] }> {
+    let at: { kernelNodeId: KernelNodeId; kind: Stat["kind"] } = { kernelNodeId: ROOT, kind: "folder" };
     for (const name of names) {
       if (at.kind !== "folder") throw new CallError("ENOTDIR", `on the way to ${name}`);
-      const next = await find(at.lineage, name);
+      const next = await find(at.kernelNodeId, name);
       if (next === undefined) throw new CallError("ENOENT", name);
       at = next;
     }
@@ -168,10 +173,10 @@ export function createKernel(
     if (name === undefined) throw new CallError("EBUSY", "the root");
     const folder = await walk(names);
     if (folder.kind !== "folder") throw new CallError("ENOTDIR", path);
-    return { parent: folder.lineage, name };
+    return { parent: folder.kernelNodeId, name };
   }
 
-  /** Runs a call; on a stale lineage once more, with everything on the way looked up again. */
+  /** Runs a call; on a stale kernel node id once more, with everything on the way looked up again. */
   async function call<T>(path: string, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -202,17 +207,17 @@ export function createKernel(
     exclusive: how.exclusive === true,
   });
 
-  function install(lineage: KernelNodeId, opened: Opened, how: OpenHow): number {
+  function install(kernelNodeId: KernelNodeId, opened: Opened, how: OpenHow): number {
     const { handle, noFlush = false } = opened;
     const backing = opened.backing === undefined ? undefined : passed?.(opened.backing);
     for (const other of descriptors.values()) {
       // The real one answers the program EIO.
-      if (other.lineage === lineage && other.backing !== backing)
-        throw new Error(`lineage ${lineage}: two ways to serve it`);
+      if (other.kernelNodeId === kernelNodeId && other.backing !== backing)
+        throw new Error(`kernel node id ${kernelNodeId}: two ways to serve it`);
     }
     lastFd += 1;
-    descriptors.set(lastFd, { lineage, handle, how, backing, noFlush });
-    pin(lineage, 1);
+    descriptors.set(lastFd, { kernelNodeId, handle, how, backing, noFlush });
+    pin(kernelNodeId, 1);
     return lastFd;
   }
 
@@ -224,48 +229,49 @@ export function createKernel(
       const { answer: made, isKept } = await ask(() => fileSystem.create(caller, parent, name, 0o644, flagsOf(how)));
       memory.touchFolder(parent);
       take(parent, name, made, isKept);
-      return install(made.lineage, made, how);
+      return install(made.kernelNodeId, made, how);
     }
     if (how.create === true && how.exclusive === true) throw new CallError("EEXIST", path);
     if (known.kind === "symlink") throw new CallError("ELOOP", path);
     if (known.kind === "folder") throw new CallError("EISDIR", path);
-    pin(known.lineage, 1);
+    pin(known.kernelNodeId, 1);
     try {
-      const opened = await fileSystem.open(caller, known.lineage, flagsOf(how));
-      if (how.truncate === true) memory.touch(known.lineage);
-      return install(known.lineage, opened, how);
+      const opened = await fileSystem.open(caller, known.kernelNodeId, flagsOf(how));
+      if (how.truncate === true) memory.touch(known.kernelNodeId);
+      return install(known.kernelNodeId, opened, how);
     } finally {
-      pin(known.lineage, -1);
+      pin(known.kernelNodeId, -1);
     }
   }
 
   async function list(path: string): Promise<string[]> {
     const folder = await walk(split(path));
     if (folder.kind !== "folder") throw new CallError("ENOTDIR", path);
-    const { handle, keepCache } = await fileSystem.opendir(caller, folder.lineage);
-    pin(folder.lineage, 1);
+    const { handle, keepCache } = await fileSystem.opendir(caller, folder.kernelNodeId);
+    pin(folder.kernelNodeId, 1);
     const names: string[] = [];
     try {
-      if (!keepCache) memory.dropListing(folder.lineage);
-      const kept = memory.listing(folder.lineage);
+      if (!keepCache) memory.dropListing(folder.kernelNodeId);
+      const kept = memory.listing(folder.kernelNodeId);
       if (kept !== undefined) return [...kept];
-      const version = memory.version(folder.lineage);
+      const version = memory.version(folder.kernelNodeId);
       for (let cookie = 0; ; ) {
         const { answer: entries, isKept } = await ask(() => fileSystem.readdir(caller, handle, cookie, PAGE, true));
         for (const entry of entries) {
           cookie = entry.cookie;
           if (entry.name === "." || entry.name === "..") continue;
           names.push(entry.name);
-          if (entry.found !== undefined) take(folder.lineage, entry.name, entry.found, isKept);
+          if (entry.found !== undefined) take(folder.kernelNodeId, entry.name, entry.found, isKept);
         }
         if (entries.length > 0) continue;
         names.sort();
-        if (keepCache && memory.version(folder.lineage) === version) memory.keepListing(folder.lineage, [...names]);
+        if (keepCache && memory.version(folder.kernelNodeId) === version)
+          memory.keepListing(folder.kernelNodeId, [...names]);
         return names;
       }
     } finally {
       await fileSystem.releasedir(handle);
-      pin(folder.lineage, -1);
+      pin(folder.kernelNodeId, -1);
     }
   }
 
@@ -279,7 +285,7 @@ export function createKernel(
   });
 
   async function kernelNodeIdAt(path: string): Promise<KernelNodeId> {
-    return (await walk(split(path))).lineage;
+    return (await walk(split(path))).kernelNodeId;
   }
 
   async function requireFree(path: string): Promise<{ parent: KernelNodeId; name: string }> {
@@ -297,8 +303,8 @@ export function createKernel(
     open: (path, how) => call(path, () => open(path, how)),
     fstat: (fd) =>
       call(`fd ${fd}`, async () => {
-        const { lineage, handle } = descriptor(fd);
-        return toStatus(await attributesOf(lineage, handle));
+        const { kernelNodeId, handle } = descriptor(fd);
+        return toStatus(await attributesOf(kernelNodeId, handle));
       }),
     read: (fd, offset, length) =>
       call(`fd ${fd}`, async () => {
@@ -319,33 +325,33 @@ export function createKernel(
       }),
     write: (fd, offset, data) =>
       call(`fd ${fd}`, async () => {
-        const { lineage, handle, how, backing } = descriptor(fd);
+        const { kernelNodeId, handle, how, backing } = descriptor(fd);
         if (how.write !== true) throw new CallError("EBADF", `descriptor ${fd} is not for writing`);
-        memory.touch(lineage);
+        memory.touch(kernelNodeId);
         if (backing !== undefined) return backing.write(data, how.append === true ? backing.size() : offset);
-        const start = how.append === true ? (await fileSystem.getattr(caller, lineage, handle)).stat.size : offset;
+        const start = how.append === true ? (await fileSystem.getattr(caller, kernelNodeId, handle)).stat.size : offset;
         for (let at = 0; at < data.length; at += CHUNK) {
           const piece = data.slice(at, at + CHUNK);
           await fileSystem.write(caller, handle, start + at, piece, { killPrivileges: false });
-          memory.touch(lineage);
+          memory.touch(kernelNodeId);
         }
       }),
     ftruncate: (fd, size) =>
       call(`fd ${fd}`, async () => {
-        const { lineage, handle, how } = descriptor(fd);
+        const { kernelNodeId, handle, how } = descriptor(fd);
         if (how.write !== true) throw new CallError("EINVAL", `descriptor ${fd} is not for writing`);
-        await setAttributes(lineage, { size, handle });
+        await setAttributes(kernelNodeId, { size, handle });
       }),
     fsync: (fd) => call(`fd ${fd}`, () => fileSystem.fsync(caller, descriptor(fd).handle, false)),
     close: (fd) =>
       call(`fd ${fd}`, async () => {
-        const { lineage, handle, noFlush } = descriptor(fd);
+        const { kernelNodeId, handle, noFlush } = descriptor(fd);
         descriptors.delete(fd);
         try {
           if (!noFlush) await fileSystem.flush(caller, handle);
         } finally {
           await fileSystem.release(handle);
-          pin(lineage, -1);
+          pin(kernelNodeId, -1);
           forgetUnused();
         }
       }),
@@ -355,10 +361,10 @@ export function createKernel(
     readlink: (path) => call(path, async () => fileSystem.readlink(caller, await kernelNodeIdAt(path))),
     truncate: (path, size) =>
       call(path, async () => {
-        const { lineage, kind } = await walk(split(path));
+        const { kernelNodeId, kind } = await walk(split(path));
         if (kind === "folder") throw new CallError("EISDIR", path);
         if (kind !== "file") throw new CallError("EINVAL", path);
-        await setAttributes(lineage, { size });
+        await setAttributes(kernelNodeId, { size });
       }),
     mkdir: (path) =>
       call(path, async () => {
@@ -372,7 +378,7 @@ export function createKernel(
         if (known === undefined) throw new CallError("ENOENT", path);
         if (known.kind !== "folder") throw new CallError("ENOTDIR", path);
         await fileSystem.rmdir(caller, parent, name);
-        memory.touchFolder(parent, known.lineage);
+        memory.touchFolder(parent, known.kernelNodeId);
         drop(parent, name);
       }),
     unlink: (path) =>
@@ -383,7 +389,7 @@ export function createKernel(
         if (known.kind === "folder") throw new CallError("EISDIR", path);
         await fileSystem.unlink(caller, parent, name);
         memory.touchFolder(parent);
-        memory.touch(known.lineage);
+        memory.touch(known.kernelNodeId);
         drop(parent, name);
       }),
     rename: (from, to) =>
@@ -399,8 +405,8 @@ export function createKernel(
         if (over !== undefined && moved.kind === "folder" && over.kind !== "folder") throw new CallError("ENOTDIR", to);
         await fileSystem.rename(caller, source, target, { noReplace: false, exchange: false });
         memory.touchFolder(source.parent, target.parent);
-        memory.touch(moved.lineage, ...(over === undefined ? [] : [over.lineage]));
-        const isNothing = over?.lineage === moved.lineage;
+        memory.touch(moved.kernelNodeId, ...(over === undefined ? [] : [over.kernelNodeId]));
+        const isNothing = over?.kernelNodeId === moved.kernelNodeId;
         if (!isNothing) memory.move(source, target);
         forgetUnused();
       }),
@@ -414,7 +420,7 @@ export function createKernel(
         if (isWithin(from, to) || isWithin(to, from)) throw new CallError("EINVAL", `${from} and ${to}`);
         await fileSystem.rename(caller, source, target, { noReplace: false, exchange: true });
         memory.touchFolder(source.parent, target.parent);
-        memory.touch(one.lineage, other.lineage);
+        memory.touch(one.kernelNodeId, other.kernelNodeId);
         drop(source.parent, source.name);
         drop(target.parent, target.name);
       }),
@@ -425,10 +431,10 @@ export function createKernel(
       }),
     link: (from, to) =>
       call(from, async () => {
-        const { lineage, kind } = await walk(split(from));
+        const { kernelNodeId, kind } = await walk(split(from));
         const { parent, name } = await requireFree(to);
         if (kind === "folder") throw new CallError("EPERM", from);
-        await make(parent, name, () => fileSystem.link(caller, lineage, parent, name));
+        await make(parent, name, () => fileSystem.link(caller, kernelNodeId, parent, name));
       }),
     chmod: (path, mode) => call(path, async () => setAttributes(await kernelNodeIdAt(path), { mode })),
     utimens: (path, seconds) =>
@@ -438,9 +444,9 @@ export function createKernel(
     setxattr: (path, name, value) =>
       call(path, async () => {
         const flags = { create: false, replace: false };
-        const lineage = await kernelNodeIdAt(path);
-        await fileSystem.setxattr(caller, lineage, name, Buffer.from(value), flags);
-        memory.touch(lineage);
+        const kernelNodeId = await kernelNodeIdAt(path);
+        await fileSystem.setxattr(caller, kernelNodeId, name, Buffer.from(value), flags);
+        memory.touch(kernelNodeId);
       }),
     listxattr: (path) => call(path, async () => fileSystem.listxattr(caller, await kernelNodeIdAt(path))),
     getxattr: (path, name) =>

@@ -6,7 +6,7 @@ const ROOT = 1;
 
 interface InodeRow {
   readonly id: number;
-  readonly lineage: number;
+  readonly kernelNodeId: number;
   readonly content: "clean" | "open" | "dirty";
   readonly originNode: string | null;
   readonly originVersion: string | null;
@@ -21,7 +21,7 @@ interface NodeRow {
   readonly baseName: string | null;
 }
 
-const INODE = "inode.id, lineage, content, origin_node AS originNode, origin_version AS originVersion";
+const INODE = "inode.id, lineage AS kernelNodeId, content, origin_node AS originNode, origin_version AS originVersion";
 const NODE = "node.id, node.entry, node_id AS nodeId, base_name AS baseName";
 
 export function rowsOf(database: Connection) {
@@ -50,8 +50,8 @@ export function rowsOf(database: Connection) {
         folder,
         name,
       ),
-    inodeOfKernelNodeId: (lineage: number) =>
-      get<InodeRow>(`SELECT ${INODE} FROM inode WHERE id = (SELECT inode FROM lineage WHERE id = ?)`, lineage),
+    inodeOfKernelNodeId: (kernelNodeId: number) =>
+      get<InodeRow>(`SELECT ${INODE} FROM inode WHERE id = (SELECT inode FROM lineage WHERE id = ?)`, kernelNodeId),
     hasInode: (id: number) => number("SELECT count(*) FROM inode WHERE id = ?", id) > 0,
     /** The row of the node that a name has. */
     node: (name: string, folder = ROOT) =>
