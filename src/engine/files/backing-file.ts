@@ -4,8 +4,7 @@
  * open.
  */
 import type { Files, OpenFile } from "../../lib/files.ts";
-import { createRangeLock } from "../../lib/range-lock.ts";
-import { clipRanges, NO_RANGES, type Ranges, rangeOf } from "../../lib/ranges.ts";
+import { clipRanges, NO_RANGES, rangeOf } from "../../lib/ranges.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import { formatTime } from "../../lib/time.ts";
 import type { CacheFileRow } from "../../metadata/cache-files.ts";
@@ -13,11 +12,14 @@ import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
-import type { OpenCacheFile, Origin, OriginRanges } from "./cache-file.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
 import { despiteFullDisk } from "./disk-room.ts";
+import { FileChanges } from "./file-changes.ts";
+import { FileOnDisk, type FoundOnDisk } from "./file-on-disk.ts";
 import { alone } from "./file-state.ts";
+import { FileUse } from "./file-use.ts";
+import { type FoundRanges, type Origin, OriginRanges } from "./origin-ranges.ts";
 import type { LocalFiles } from "./room.ts";
-import { stopHash } from "./running-hash.ts";
 import { mtimeOf } from "./times.ts";
 
 /** Throws ESTALE when the kernel node id is superseded or unknown: the kernel then looks the name up again. */
@@ -55,20 +57,8 @@ export async function openNewFile(
   const mtime = mtimeOf(context, inode);
   const file = await makeFile(context, path, 0);
   await closeIfFailed(file, () => file.setTimes(mtime));
-  const cacheFile = createCacheFile(context, inode, path, {
-    file,
-    origin: undefined,
-    originHash: null,
-    originSize: 0,
-    missing: NO_RANGES,
-    recorded: NO_RANGES,
-    unproven: NO_RANGES,
-    truncatedTo: undefined,
-    isNew: true,
-    isKept: true,
-  });
-  cacheFile.use.preparedTime = formatTime(mtime);
-  return cacheFile;
+  const found = { ...WITHOUT_ORIGIN, file, isNew: true, isKept: true };
+  return createCacheFile(context, inode, path, found, formatTime(mtime));
 }
 
 /**
@@ -129,13 +119,8 @@ export async function regain(context: Rows & LocalFiles & Remote & Host, cacheFi
       const inode = requireCurrent(context, cacheFile.kernelNodeId);
       const found = await findFile(context, inode, false);
       // No await from here on, because readers look at the file and its missing ranges together.
-      cacheFile.disk.former.push(cacheFile.disk.file);
-      cacheFile.disk.uncachedBytes = undefined;
-      cacheFile.disk.file = found.file;
-      cacheFile.disk.isKept = found.isKept;
-      cacheFile.disk.isNew = found.isNew;
-      stopHash(cacheFile.ranges);
-      Object.assign(cacheFile.ranges, rangesOf(inode, found, cacheFile.ranges));
+      cacheFile.disk.replace(found);
+      cacheFile.ranges.foundAnew(rangesOf(inode, found));
       context.log.info({ lineage: cacheFile.kernelNodeId }, "an open file has its place on the disk again");
     });
   await despiteFullDisk(context, 0, open);
@@ -161,8 +146,7 @@ async function findFile(context: Rows & LocalFiles & Host, inode: Inode, mayBeAb
   const origin = originOf(inode.originNode, inode.originVersion);
   if (origin === undefined && inode.size > 0) throw new FsError("EIO", `inode ${inode.id} has bytes of no version`);
   const missing = origin === undefined ? NO_RANGES : rangeOf(0, inode.size);
-  const ofRow = { originHash: null, originSize: inode.size, missing, recorded: missing, unproven: NO_RANGES };
-  const asFound = { ...ofRow, origin, truncatedTo: undefined };
+  const asFound = { ...WITHOUT_ORIGIN, origin, originSize: inode.size, missing, persistedMissing: missing };
   if (canBeAbsent) {
     const file = missingFile(inode.size);
     return { ...asFound, file, isNew: false, isKept: false };
@@ -218,20 +202,18 @@ async function openEmptied({ disk, runtime }: LocalFiles & Host, path: string): 
   return file;
 }
 
-interface FoundFile {
-  readonly file: OpenFile;
-  readonly origin: Origin | undefined;
-  /** As the row has it. */
-  readonly originHash: string | null;
-  readonly originSize: number;
-  readonly missing: Ranges;
-  /** Persisted missing ranges, as the row has them. */
-  readonly recorded: Ranges;
-  readonly unproven: Ranges;
-  readonly truncatedTo: number | undefined;
-  readonly isNew: boolean;
-  readonly isKept: boolean;
-}
+/** The file, and what its row says of the ranges. */
+type FoundFile = FoundOnDisk & Omit<FoundRanges, "isOriginal">;
+
+const WITHOUT_ORIGIN: Omit<FoundRanges, "isOriginal"> = {
+  origin: undefined,
+  originHash: null,
+  originSize: 0,
+  missing: NO_RANGES,
+  persistedMissing: NO_RANGES,
+  unverified: NO_RANGES,
+  truncatedTo: undefined,
+};
 
 /**
  * Opens the file if it agrees with its row. Undefined: there is no file, or it does not agree and its bytes can be
@@ -274,8 +256,8 @@ async function openExisting(
       originHash,
       originSize: isDirty ? originSize : inode.size,
       missing,
-      recorded,
-      unproven: unverified,
+      persistedMissing: recorded,
+      unverified,
     };
     return { ...ofRow, file, origin, truncatedTo: size, isNew: inode.synced === "never", isKept };
   });
@@ -292,50 +274,28 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
   }
 }
 
+/** `preparedTime`: the mtime of the file, if it is ready for a writer. */
 function createCacheFile(
   { metadata, cacheFiles, runtime }: Rows & LocalFiles & Host,
   inode: Inode,
   path: string,
   found: FoundFile,
+  preparedTime?: string,
 ): OpenCacheFile {
+  const { id, kernelNodeId, size } = inode;
   return cacheFiles.make({
-    kernelNodeId: inode.kernelNodeId,
-    inode: inode.id,
+    kernelNodeId,
+    inode: id,
     path,
-    ranges: rangesOf(inode, found, {
-      verification: undefined,
-      lock: createRangeLock(),
-      downloads: new Set(),
-      waiting: new Set(),
-    }),
-    disk: {
-      file: found.file,
-      former: [],
-      isKept: found.isKept,
-      uncachedBytes: undefined,
-      isNew: found.isNew,
-    },
-    use: {
-      opens: 1,
-      isUsed: false,
-      writers: 0,
-      writersAdmitted: 0,
-      keepsTimes: inode.content !== "clean",
-      preparedTime: undefined,
-      preparing: undefined,
-    },
-    changes: {
+    ranges: new OriginRanges(metadata.cacheFiles, kernelNodeId, rangesOf(inode, found)),
+    disk: new FileOnDisk(found),
+    use: new FileUse({ keepsTimes: inode.content !== "clean", preparedTime }),
+    changes: new FileChanges({
       isContentDirty: isContentDirty(inode),
       isDurable: isCalledSafe(metadata, inode),
-      hasUnpersistedStat: false,
-      shownSize: inode.size,
-      shownTime: undefined,
-      writes: 0,
-      inFlight: 0,
-      timesSet: 0,
-      firstWriteAt: undefined,
-      lastWriteAt: runtime.elapsed(),
-    },
+      size,
+      at: runtime.elapsed(),
+    }),
   });
 }
 
@@ -348,12 +308,8 @@ function isCalledSafe({ inodes }: Rows["metadata"], { id, content, synced, fsync
   return (content !== "dirty" && fsynced === 1) || inodes.formerlyDurable.has(id);
 }
 
-/** The state of the ranges of a file that was found, with what stays when an open file is found anew. */
-function rangesOf(
-  inode: Inode,
-  { origin, originHash, originSize, missing, recorded, unproven: unverified, truncatedTo }: FoundFile,
-  { verification, lock, downloads, waiting }: Pick<OriginRanges, "verification" | "lock" | "downloads" | "waiting">,
-): OriginRanges {
+function rangesOf(inode: Inode, found: FoundFile): FoundRanges {
+  const { origin, originHash, originSize, missing, persistedMissing, unverified, truncatedTo } = found;
   // Content that was given to another node by reference still comes from the version that it had before.
   const isSame = origin?.version === inode.originVersion || (originHash !== null && originHash === inode.hash);
   const isOriginal = origin !== undefined && inode.content !== "dirty" && isSame;
@@ -362,17 +318,10 @@ function rangesOf(
     originHash: isOriginal ? inode.hash : originHash,
     originSize,
     missing,
-    persistedMissing: recorded,
+    persistedMissing,
     unverified,
     truncatedTo,
     isOriginal,
-    running: undefined,
-    check: undefined,
-    isChecked: missing.length === 0 && unverified.length === 0,
-    verification,
-    lock,
-    downloads,
-    waiting,
   };
 }
 

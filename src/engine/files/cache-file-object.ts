@@ -4,33 +4,27 @@
  */
 import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { FileStat } from "../../lib/files.ts";
-import { shareRuns } from "../../lib/shared-run.ts";
 import type { Time } from "../../lib/time.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Caller, HandleId } from "../api/index.ts";
 import { type Host, type Kernel, type Remote, type Rows, SnapshotPacing, type Uploads } from "../core/index.ts";
-import {
-  type FileChanges,
-  type FileOnDisk,
-  type FileUse,
-  type FirstState,
-  isLongerThanShown,
-  type OpenCacheFile,
-  type OriginRanges,
-  type PassthroughUse,
-} from "./cache-file.ts";
+import type { FirstState, OpenCacheFile } from "./cache-file.ts";
 import { fetchAll, prefetchSmall } from "./fetch-all.ts";
+import type { FileChanges } from "./file-changes.ts";
+import type { FileOnDisk } from "./file-on-disk.ts";
+import type { FileUse } from "./file-use.ts";
 import { makeDurable } from "./make-durable.ts";
 import { closePassthrough } from "./mapping-wait.ts";
-import { leaveOriginForGood } from "./missing-ranges.ts";
 import { closeCacheFile, persistStat, syncName } from "./open-close.ts";
+import type { OriginRanges } from "./origin-ranges.ts";
 import { attachPassthrough, detachPassthrough } from "./passthrough.ts";
+import { PassthroughUse } from "./passthrough-use.ts";
 import { threadWentOn, untilTruncateKnown } from "./pending-truncate.ts";
 import { readBytes, seekBytes } from "./read-bytes.ts";
 import { createReader } from "./readahead.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
 import type { LocalFiles } from "./room.ts";
-import { setContentClean, setContentDirty } from "./set-dirty.ts";
+import { setContentDirty } from "./set-dirty.ts";
 import { hashCacheFile } from "./snapshot-source.ts";
 import { allocateBytes, truncateBytes, writeBytes } from "./write-bytes.ts";
 import { detectWrites, isExact } from "./write-detection.ts";
@@ -43,18 +37,7 @@ export class CacheFileObject implements OpenCacheFile {
   readonly disk: FileOnDisk;
   readonly use: FileUse;
   readonly changes: FileChanges;
-  readonly passthrough: PassthroughUse = {
-    kernelHandles: 0,
-    backingId: undefined,
-    passthroughWriters: 0,
-    isMapped: false,
-    admittingWriter: undefined,
-    lastStat: undefined,
-    lastStatAt: undefined,
-    isLastStatExact: true,
-    isStatCurrent: false,
-    durableStat: undefined,
-  };
+  readonly passthrough = new PassthroughUse();
   readonly pacing = new SnapshotPacing();
   readonly #room: Rows & LocalFiles & Kernel & Remote & Uploads & Host;
 
@@ -64,7 +47,7 @@ export class CacheFileObject implements OpenCacheFile {
     this.inode = first.inode;
     this.path = first.path;
     this.ranges = first.ranges;
-    this.disk = { ...first.disk, sync: shareRuns(() => this.disk.file.sync()) };
+    this.disk = first.disk;
     this.use = first.use;
     this.changes = first.changes;
   }
@@ -79,10 +62,10 @@ export class CacheFileObject implements OpenCacheFile {
     return this.passthrough.backingId;
   }
   get hasPassthroughWriter() {
-    return this.passthrough.lastStat !== undefined;
+    return this.passthrough.lastSeen !== undefined;
   }
   get mayHaveUnseenWrites() {
-    return this.passthrough.lastStat !== undefined && !this.passthrough.isStatCurrent;
+    return this.passthrough.lastSeen !== undefined && !this.passthrough.isCurrent;
   }
   get isKept() {
     return this.disk.isKept;
@@ -94,7 +77,7 @@ export class CacheFileObject implements OpenCacheFile {
     return this.changes.isContentDirty;
   }
   get mayHaveUnpersistedStat() {
-    return this.changes.hasUnpersistedStat || this.passthrough.lastStat !== undefined;
+    return this.changes.hasUnpersistedStat || this.hasPassthroughWriter;
   }
   get writes() {
     return this.changes.writes;
@@ -136,12 +119,7 @@ export class CacheFileObject implements OpenCacheFile {
     await detectWrites(this.#room, this);
   }
   whileSeen(work: () => void) {
-    this.passthrough.isStatCurrent = true;
-    try {
-      work();
-    } finally {
-      this.passthrough.isStatCurrent = false;
-    }
+    this.passthrough.whileCurrent(work);
   }
   persistStat() {
     return persistStat(this.#room, this);
@@ -156,7 +134,7 @@ export class CacheFileObject implements OpenCacheFile {
     return syncName(this.#room, this);
   }
   nameIsDurable() {
-    this.disk.isNew = false;
+    this.disk.nameIsDurable();
   }
   stat() {
     return this.disk.file.stat();
@@ -172,7 +150,7 @@ export class CacheFileObject implements OpenCacheFile {
     return prefetchSmall(this.#room, this, signal);
   }
   leaveOriginForGood() {
-    leaveOriginForGood(this);
+    this.ranges.leaveOriginForGood();
   }
 
   revokeWriteLeases() {
@@ -189,19 +167,17 @@ export class CacheFileObject implements OpenCacheFile {
     setContentDirty(this.#room, this, at);
   }
   setContentClean(isDurable: boolean) {
-    setContentClean(this, isDurable);
+    this.changes.contentIsClean(isDurable);
   }
 
   shown(size: number, time?: Time) {
-    this.changes.shownSize = size;
-    this.changes.shownTime = time;
+    this.changes.shown(size, time);
   }
   mayBeShown(size: number) {
-    if (isLongerThanShown(size, this.changes.shownSize)) this.changes.shownSize = size;
-    this.changes.shownTime = undefined;
+    this.changes.mayBeShown(size);
   }
   shownUnknown() {
-    this.changes.shownSize = "unknown";
+    this.changes.shownUnknown();
   }
 
   attach(write: boolean) {

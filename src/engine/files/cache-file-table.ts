@@ -3,14 +3,14 @@ import type { Time } from "../../lib/time.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { quarantineFile, rowOfNewFile } from "./backing-file.ts";
-import type { FirstState, OpenCacheFile, Origin } from "./cache-file.ts";
+import type { FirstState, OpenCacheFile } from "./cache-file.ts";
 import { CacheFileObject } from "./cache-file-object.ts";
 import { hasNoWriter, leaveToDetachedWriters, withPassthroughWriters } from "./detached-writers.ts";
 import { removeLeft } from "./file-removal.ts";
 import { alone, stopBytes } from "./file-state.ts";
 import { isStill } from "./is-unchanged.ts";
-import { comesFrom } from "./missing-ranges.ts";
 import { cacheFileStat, openCacheFile, setCacheFileTimes } from "./open-close.ts";
+import type { Origin } from "./origin-ranges.ts";
 import { whileTruncating } from "./pending-truncate.ts";
 import { resumeFile, resumeMapped } from "./resume.ts";
 import type { OpenCacheFiles, Parts } from "./room.ts";
@@ -70,7 +70,10 @@ export class CacheFileTable implements OpenCacheFiles {
     return setCacheFileTimes(this.#room(), inode, mtime);
   }
   comesFrom(kernelNodeId: KernelNodeId, origin: Origin) {
-    comesFrom(this.#room(), kernelNodeId, origin);
+    const { cacheFiles } = this.#room().metadata;
+    const row = { originNode: origin.node, originVersion: origin.version };
+    if (cacheFiles.get(kernelNodeId) !== undefined) cacheFiles.update(kernelNodeId, row);
+    this.#open.get(kernelNodeId)?.ranges.comesFrom(origin);
   }
 
   resume(kernelNodeId: KernelNodeId, handles: readonly { write: boolean; backing: number | undefined }[]) {

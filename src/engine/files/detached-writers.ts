@@ -58,7 +58,7 @@ export async function hasNoWriter({ runtime, paths }: LocalFiles & Host, kernelN
 /** Inodes that have a passthrough writer, or one whose mapping has not ended. */
 export function withPassthroughWriters({ cacheFiles }: Pick<LocalFiles, "cacheFiles">): InodeId[] {
   const passed = [...cacheFiles.values()].filter(
-    (cacheFile) => cacheFile.passthrough.passthroughWriters > 0 || cacheFile.passthrough.isMapped,
+    (cacheFile) => cacheFile.passthrough.writers > 0 || cacheFile.passthrough.isMapped,
   );
   return passed.map(({ inode }) => inode);
 }

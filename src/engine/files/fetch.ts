@@ -21,13 +21,12 @@ import {
   type Uploads,
 } from "../core/index.ts";
 import { toFsError } from "../host/index.ts";
-import type { Download, OpenCacheFile } from "./cache-file.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
 import { despiteFullDisk } from "./disk-room.ts";
 import { evictSoon } from "./evict.ts";
-import { lost, rangeFetched, recordArrived, wakeReaders } from "./missing-ranges.ts";
 import { closeCacheFile } from "./open-close.ts";
+import type { Download } from "./origin-ranges.ts";
 import type { LocalFiles } from "./room.ts";
-import { hashArrived, takeHash } from "./running-hash.ts";
 
 /** Bytes. Content up to this size comes in one piece and is checked before a byte of it is used. */
 export const SMALL = 1024 * 1024;
@@ -126,7 +125,7 @@ export function watch(context: Remote, cacheFile: OpenCacheFile, signal: AbortSi
     ring();
   };
   const patience = context.network.patience(runOut);
-  cacheFile.ranges.waiting.add(ring);
+  cacheFile.ranges.watch(ring);
   signal.addEventListener("abort", ring, { once: true });
   return {
     isOutOfPatience: () => isOut,
@@ -140,7 +139,7 @@ export function watch(context: Remote, cacheFile: OpenCacheFile, signal: AbortSi
     },
     end() {
       patience?.cancel();
-      cacheFile.ranges.waiting.delete(ring);
+      cacheFile.ranges.unwatch(ring);
       signal.removeEventListener("abort", ring);
     },
   };
@@ -204,13 +203,12 @@ export function launch(
     done: Promise.resolve(),
   };
   const { fileState, runtime } = context;
-  cacheFile.ranges.downloads.add(download);
+  cacheFile.ranges.beginDownload(download);
   fileState.downloads += 1;
   download.done = carryOut(context, cacheFile, download, course).finally(() => {
-    cacheFile.ranges.downloads.delete(download);
     fileState.downloads -= 1;
     fileState.downloadedAt = runtime.elapsed();
-    wakeReaders(cacheFile);
+    cacheFile.ranges.endDownload(download);
   });
   return download;
 }
@@ -253,7 +251,7 @@ async function carryOut(
     if (isGone && cacheFile.ranges.origin !== undefined) context.metadata.rereads.add(cacheFile.ranges.origin.node);
     // If the file is being closed, the close records the arrived bytes.
     if (cacheFile.use.opens === 0 || cacheFile.ranges.missing === cacheFile.ranges.persistedMissing) return;
-    await recordArrived(context, cacheFile);
+    await cacheFile.ranges.recordArrived(cacheFile.disk);
     evictSoon(context);
   });
 }
@@ -394,11 +392,11 @@ async function store(
   const bytes = Buffer.concat(gathered);
   if (bytes.length === content.size) {
     requireHash(context, cacheFile, createHash("sha256").update(bytes).digest("hex"));
-    cacheFile.ranges.isChecked =
-      cacheFile.ranges.isOriginal || isSameRanges(cacheFile.ranges.missing, cacheFile.ranges.unverified);
+    const { isOriginal, missing, unverified } = cacheFile.ranges;
+    cacheFile.ranges.setChecked(isOriginal || isSameRanges(missing, unverified));
   }
   await fill(context, cacheFile, bytes, 0).catch((error: unknown) => {
-    cacheFile.ranges.isChecked = false;
+    cacheFile.ranges.setChecked(false);
     throw error;
   });
 }
@@ -498,18 +496,15 @@ function arrivedAndChecked(
     (part) => part.start >= start && part.end <= end,
   );
   if (isLast && cacheFile.use.opens > 0) beginCheck(context, cacheFile);
-  rangeFetched(cacheFile, start, end);
-  hashArrived(context, cacheFile);
+  cacheFile.ranges.arrived(start, end);
+  cacheFile.ranges.hashArrived(() => context.runtime.files.beginHash(cacheFile.path));
 }
 
 function beginCheck(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, cacheFile: OpenCacheFile): void {
   if (!cacheFile.ranges.isOriginal || cacheFile.ranges.originHash === null || cacheFile.ranges.isChecked) return;
-  cacheFile.use.opens += 1;
+  cacheFile.use.open();
   const check = checkWhole(context, cacheFile);
-  cacheFile.ranges.check = check;
-  check.catch(() => {
-    cacheFile.ranges.check = undefined;
-  });
+  cacheFile.ranges.beginCheck(check);
   context.background("the check of a download", () =>
     check.then(() => {}).finally(() => closeCacheFile(context, cacheFile, { write: false })),
   );
@@ -533,7 +528,7 @@ export async function requireChecked(
     throw fromDisk(error, "downloaded bytes could not be checked");
   });
   if (!isRight) throw new FsError("EIO", WRONG);
-  await recordArrived(context, cacheFile);
+  await cacheFile.ranges.recordArrived(cacheFile.disk);
 }
 
 /**
@@ -548,13 +543,13 @@ async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: OpenCach
   const { signal } = context.fileState.stopped;
   const whole = () => context.runtime.files.hash(cacheFile.path, signal);
   // A running hash that failed with its thread says nothing about the file.
-  const { hash, size } = await (takeHash(cacheFile.ranges)?.finish(signal).catch(whole) ?? whole());
+  const { hash, size } = await (cacheFile.ranges.takeHash()?.finish(signal).catch(whole) ?? whole());
   // A program has changed the file, so the hash says nothing any more.
   if (!cacheFile.ranges.isOriginal || cacheFile.changes.writes !== writes) return true;
   if (hash === cacheFile.ranges.originHash) {
-    cacheFile.ranges.isChecked = true;
+    cacheFile.ranges.setChecked(true);
     context.runtime.step("fetch: whole checked");
-    await written(context, cacheFile, () => recordArrived(context, cacheFile));
+    await written(context, cacheFile, () => cacheFile.ranges.recordArrived(cacheFile.disk));
     return true;
   }
   const fields = {
@@ -565,7 +560,7 @@ async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: OpenCach
   };
   context.log.error(fields, "downloaded bytes are not the version's, they are fetched again");
   context.fileState.distrusted.add(cacheFile.kernelNodeId);
-  cacheFile.ranges.check = undefined;
-  lost(context, cacheFile, rangeOf(0, size));
+  cacheFile.ranges.forgetCheck();
+  cacheFile.ranges.lost(rangeOf(0, size));
   return false;
 }

@@ -16,7 +16,7 @@ export async function makeDurable(
   revokeWriteLeases(context, cacheFile);
   const {
     changes: { writes, inFlight },
-    passthrough: { lastStat },
+    passthrough: { lastSeen },
   } = cacheFile;
   await cacheFile.disk.sync();
   context.runtime.step("fsync: bytes synced");
@@ -27,11 +27,11 @@ export async function makeDurable(
     context,
     cacheFile,
     isAll &&
-      lastStat === undefined &&
-      cacheFile.passthrough.lastStat === undefined &&
-      cacheFile.passthrough.admittingWriter === undefined,
+      lastSeen === undefined &&
+      cacheFile.passthrough.lastSeen === undefined &&
+      !cacheFile.passthrough.isAdmitting,
   );
-  cacheFile.passthrough.durableStat = isAll && cacheFile.passthrough.isLastStatExact ? lastStat : undefined;
+  cacheFile.passthrough.synced(isAll && lastSeen?.isExact === true ? lastSeen.stat : undefined);
 }
 
 /** Records the sync in the row. `isAll`: the synced content is the present one. */
@@ -42,5 +42,5 @@ function nowSafe(context: Rows, cacheFile: OpenCacheFile, isAll: boolean): void 
   const before = inode.synced === "never" ? "formerly" : inode.synced;
   const synced = isKnown ? inode.synced : isAll ? "durable" : before;
   if (synced !== inode.synced || inode.fsynced === 0) context.metadata.inodes.update(inode.id, { synced, fsynced: 1 });
-  if (!isKnown) cacheFile.changes.isDurable ||= isAll;
+  if (!isKnown && isAll) cacheFile.changes.setDurable(true);
 }

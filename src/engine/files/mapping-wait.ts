@@ -19,23 +19,19 @@ export async function closePassthrough(
   context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
   cacheFile: OpenCacheFile,
 ): Promise<void> {
-  if (
-    cacheFile.passthrough.passthroughWriters > 0 ||
-    cacheFile.passthrough.isMapped ||
-    (await isAlone(context, cacheFile))
-  ) {
+  if (cacheFile.passthrough.writers > 0 || cacheFile.passthrough.isMapped || (await isAlone(context, cacheFile))) {
     return closeCacheFile(context, cacheFile, { write: true });
   }
   // During the wait another writer may have come and gone the same way.
   if (cacheFile.passthrough.isMapped) return closeCacheFile(context, cacheFile, { write: true });
-  cacheFile.passthrough.isMapped = true;
+  cacheFile.passthrough.setMapped(true);
   context.background("waiting for the end of a mapping", async () => {
     const { signal } = context.fileState.stopped;
     for (let wait = FIRST_MS; !signal.aborted && !(await isAlone(context, cacheFile)); ) {
       await sleep(context.runtime, wait, signal);
       wait = Math.min(LONGEST_MS, 4 * wait);
     }
-    cacheFile.passthrough.isMapped = false;
+    cacheFile.passthrough.setMapped(false);
     await closeCacheFile(context, cacheFile, { write: true });
   });
 }

@@ -6,23 +6,21 @@
 import { dirname } from "node:path";
 import { minus } from "../../lib/clocks.ts";
 import { type FileStat, isSameStat } from "../../lib/files.ts";
-import { compareTimes, formatTime, type Time } from "../../lib/time.ts";
+import { formatTime, type Time } from "../../lib/time.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { fromDisk } from "../api/index.ts";
 import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import { isContentDirty, openFile, openNewFile, regain, requireCurrent } from "./backing-file.ts";
-import { isLongerThanShown, type OpenCacheFile } from "./cache-file.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
 import { cancelForWriter, yieldToNewer } from "./cancel-upload.ts";
 import { logClean } from "./dirty-file-log.ts";
 import { despiteFullDisk, requireDisk } from "./disk-room.ts";
 import { evictSoon } from "./evict.ts";
 import { removeSoon } from "./file-removal.ts";
 import { alone } from "./file-state.ts";
-import { recordArrived } from "./missing-ranges.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
 import type { LocalFiles } from "./room.ts";
-import { stopHash } from "./running-hash.ts";
 import { setContentDirty } from "./set-dirty.ts";
 import { ctimeOf, mtimeOf } from "./times.ts";
 import { detectWrites, type Look } from "./write-detection.ts";
@@ -47,7 +45,7 @@ export async function openCacheFile(
   },
 ): Promise<OpenCacheFile> {
   const cacheFile = await hold(context, kernelNodeId, options.isNew ?? false);
-  cacheFile.use.isUsed ||= options.isUse ?? true;
+  if (options.isUse ?? true) cacheFile.use.used();
   try {
     if (!cacheFile.disk.isKept) await haveFile(context, cacheFile, options.write);
     if (options.write) await becomeWriter(context, cacheFile);
@@ -92,14 +90,14 @@ async function hold(
     }
     const open = cacheFiles.get(kernelNodeId);
     if (open !== undefined) {
-      open.use.opens += 1;
+      open.use.open();
       return open;
     }
     const openAlone = () =>
       alone(context, kernelNodeId, async () => {
         const there = cacheFiles.get(kernelNodeId);
         if (there !== undefined) {
-          there.use.opens += 1;
+          there.use.open();
           return there;
         }
         // At a second try, the file may have been made and written to by another open.
@@ -141,25 +139,18 @@ async function becomeWriter(
         if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
       });
       if (cacheFile.use.writers === 0) {
-        cacheFile.changes.isContentDirty = isContentDirty(inode);
-        // The quiet before the next snapshot is counted from here.
-        cacheFile.changes.lastWriteAt = context.runtime.elapsed();
-        // While there was no writer, the kernel was told the size in the rows, which may be older than the file.
-        cacheFile.changes.shownSize =
-          cacheFile.changes.hasUnpersistedStat || inode.content === "open" ? "unknown" : inode.size;
+        const mayBeOlder = cacheFile.changes.hasUnpersistedStat || inode.content === "open";
+        const size = mayBeOlder ? undefined : inode.size;
+        cacheFile.changes.firstWriter(isContentDirty(inode), size, context.runtime.elapsed());
       }
       // "open" without a writer: the changes of an earlier writer could not be recorded, so the content counts as
       // dirty.
       if (cacheFile.use.writers === 0 && inode.content === "open") setContentDirty(context, cacheFile);
-      cacheFile.use.writers += 1;
-      cacheFile.use.writersAdmitted += 1;
+      cacheFile.use.admitWriter();
       context.runtime.step("open: marked");
       return;
     }
-    cacheFile.use.preparing ??= prepareForWriter(context, cacheFile).finally(() => {
-      cacheFile.use.preparing = undefined;
-    });
-    await cacheFile.use.preparing;
+    await cacheFile.use.prepareOnce(() => prepareForWriter(context, cacheFile));
   }
 }
 
@@ -169,15 +160,15 @@ async function prepareForWriter(
 ): Promise<void> {
   await cancelForWriter(context, cacheFile.kernelNodeId);
   if (cacheFile.use.writers > 0) return;
-  // From here on fetches do not change the file's times. The lock waits for fetches that are under way.
-  cacheFile.use.keepsTimes = true;
+  // The lock waits for fetches that are under way, which change the file's times.
+  cacheFile.use.keepTimes();
   const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
     if (cacheFile.use.writers > 0) return;
     const mtime = mtimeOf(context, requireCurrent(context, cacheFile.kernelNodeId));
     await cacheFile.disk.file.setTimes(mtime);
     context.runtime.step("open: time set");
-    cacheFile.use.preparedTime = formatTime(mtime);
+    cacheFile.use.prepared(formatTime(mtime));
   } finally {
     free();
   }
@@ -204,17 +195,16 @@ export async function closeCacheFile(
       } else {
         // The writes of this program are not known. So a snapshot under way must not count as the present content, and
         // neither does the last sync.
-        cacheFile.changes.hasUnpersistedStat = true;
-        cacheFile.changes.writes += 1;
-        cacheFile.passthrough.durableStat = undefined;
+        cacheFile.changes.mayHaveChanged();
+        cacheFile.passthrough.synced(undefined);
         break;
       }
     }
-    cacheFile.use.writers -= 1;
+    cacheFile.use.writerLeft();
     if (cacheFile.use.writers === 0) await logged(context, cacheFile, async () => writersLeft(context, cacheFile));
     context.activity.progressed();
   }
-  cacheFile.use.opens -= 1;
+  cacheFile.use.close();
   if (cacheFile.use.opens > 0) return;
   await logged(context, cacheFile, () => alone(context, cacheFile.kernelNodeId, () => closeFile(context, cacheFile)));
 }
@@ -236,21 +226,20 @@ async function logged(context: Host, cacheFile: OpenCacheFile, work: () => Promi
 function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: OpenCacheFile): void {
   const { metadata } = context;
   const {
-    passthrough: { lastStat, durableStat },
+    passthrough: { lastSeen, durableStat },
   } = cacheFile;
-  cacheFile.use.preparedTime = undefined;
   cacheFile.pacing.nextLook?.timer.cancel();
   cacheFile.pacing.nextLook = undefined;
   // A snapshot of the open file may have failed. Without a writer the next one needs no copy, so it gets new tries.
   context.fileState.unreadable.delete(cacheFile.kernelNodeId);
-  const wasSynced = lastStat !== undefined && durableStat !== undefined && isSameStat(lastStat, durableStat);
+  const wasSynced = lastSeen !== undefined && durableStat !== undefined && isSameStat(lastSeen.stat, durableStat);
   metadata.transaction(() => {
     const inode = metadata.inodes.get(cacheFile.inode);
     if (inode === undefined || inode.kernelNodeId !== cacheFile.kernelNodeId) return;
     if (inode.content === "open" && !cacheFile.changes.hasUnpersistedStat) {
       // The file was opened for writing, and nothing was written.
       metadata.inodes.update(inode.id, { content: "clean" });
-      if (lastStat !== undefined) logClean(context, inode.kernelNodeId);
+      if (lastSeen !== undefined) logClean(context, inode.kernelNodeId);
     }
     if (wasSynced && inode.content === "dirty") metadata.inodes.update(inode.id, { synced: "durable" });
     if (cacheFile.changes.firstWriteAt !== undefined) {
@@ -264,12 +253,11 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
   const inode = metadata.inodes.get(cacheFile.inode);
   if (!cacheFile.changes.hasUnpersistedStat && (inode === undefined || context.cacheFiles.writersOf(inode) === 0))
     metadata.writers.end(cacheFile.inode);
-  cacheFile.changes.firstWriteAt = undefined;
-  cacheFile.passthrough.lastStat = undefined;
-  cacheFile.passthrough.durableStat = undefined;
+  cacheFile.changes.noWriterLeft();
+  cacheFile.passthrough.noWriterLeft();
   if (wasSynced) {
     // From here on the file cannot change without a new open.
-    cacheFile.changes.isDurable = true;
+    cacheFile.changes.setDurable(true);
     context.background("syncing the rows of a closed file", () => context.syncRows());
   }
   context.runtime.step("release: no writer left");
@@ -281,12 +269,12 @@ async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: 
   if (cacheFile.use.opens > 0) return;
   for (const download of cacheFile.ranges.downloads) download.controller.abort();
   await Promise.all([...cacheFile.ranges.downloads].map((download) => download.done));
-  stopHash(cacheFile.ranges);
+  cacheFile.ranges.stopHash();
   // Calls that read size and time while the file was open hold the lock until they are done.
   const free = await cacheFile.ranges.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
     const isRemembered = cacheFile.disk.isKept && context.disk.trouble !== "readOnly";
-    if (isRemembered) await recordArrived(context, cacheFile);
+    if (isRemembered) await cacheFile.ranges.recordArrived(cacheFile.disk);
     const { size, allocated } = await cacheFile.disk.file.stat();
     const row = isRemembered ? metadata.cacheFiles.get(cacheFile.kernelNodeId) : undefined;
     const isUseKnown =
@@ -302,9 +290,7 @@ async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: 
   } finally {
     free();
     fileState.uncachedReaders.delete(cacheFile);
-    await Promise.all([cacheFile.disk.file, ...cacheFile.disk.former].map((file) => file.close())).finally(() =>
-      cacheFiles.delete(cacheFile.kernelNodeId),
-    );
+    await cacheFile.disk.close().finally(() => cacheFiles.delete(cacheFile.kernelNodeId));
     const then = fileState.afterClose.get(cacheFile.kernelNodeId);
     fileState.afterClose.delete(cacheFile.kernelNodeId);
     then?.();
@@ -378,15 +364,11 @@ function recordStat(
   // Only a call that the kernel knows of makes a file longer, and then the kernel drops the size that it was told. The
   // kernel is told of any other change, unless it was shown just this size and time: the change may have been made
   // through a mapping.
-  const isShown =
-    size === cacheFile.changes.shownSize &&
-    cacheFile.changes.shownTime !== undefined &&
-    compareTimes(mtime, cacheFile.changes.shownTime) === 0;
-  if (isLongerThanShown(size, cacheFile.changes.shownSize) || isShown)
+  if (cacheFile.changes.isLongerThanShown(size) || cacheFile.changes.isShown(size, mtime))
     context.kernel.byRequest(record, cacheFile.kernelNodeId);
   else metadata.changed.ours(() => metadata.transaction(record));
   runtime.step("write: size and time recorded");
-  cacheFile.changes.hasUnpersistedStat = false;
+  cacheFile.changes.statIsPersisted();
 }
 
 /**
@@ -400,10 +382,8 @@ export async function cacheFileStat(
   const cacheFile = context.cacheFiles.get(inode.kernelNodeId);
   if (cacheFile === undefined || cacheFile.use.writers === 0) return undefined;
   const stat = await statAsKnown(cacheFile);
-  const {
-    passthrough: { lastStat, isLastStatExact },
-  } = cacheFile;
-  const isAsNoticed = lastStat === undefined || (isLastStatExact && isSameStat(lastStat, stat));
+  const { lastSeen } = cacheFile.passthrough;
+  const isAsNoticed = lastSeen === undefined || (lastSeen.isExact && isSameStat(lastSeen.stat, stat));
   // Nothing was written: a time that was set remotely is in the rows alone.
   const isUnwritten = isAsNoticed && context.metadata.inodes.get(inode.id)?.content === "open";
   return isUnwritten ? undefined : stat;
@@ -427,7 +407,7 @@ export async function setCacheFileTimes(
     try {
       await cacheFile.disk.file.setTimes(mtime);
       // A look from before this must not overwrite the time that the caller sets in the rows.
-      cacheFile.changes.timesSet += 1;
+      cacheFile.changes.timeWasSet();
     } finally {
       free();
     }
@@ -459,5 +439,5 @@ export function dropKernelNodeId(context: Rows & LocalFiles & Host, kernelNodeId
 export async function syncName(context: Host, cacheFile: OpenCacheFile): Promise<void> {
   if (!cacheFile.disk.isNew) return;
   await context.runtime.files.syncFolder(dirname(cacheFile.path));
-  cacheFile.disk.isNew = false;
+  cacheFile.disk.nameIsDurable();
 }

@@ -14,7 +14,7 @@ import { logDirty } from "./dirty-file-log.ts";
 import type { LocalFiles } from "./room.ts";
 import { noLongerDurable, setContentDirty } from "./set-dirty.ts";
 import { isTight } from "./space.ts";
-import { remember, statFile } from "./write-detection.ts";
+import { statFile } from "./write-detection.ts";
 
 const SET_ID = 0o6000;
 /**
@@ -39,11 +39,9 @@ export async function attachPassthrough(
     mayUsePassthrough(context, cacheFile) &&
     (!write || context.disk.available >= WRITERS_ROOM)
   ) {
-    cacheFile.passthrough.backingId = context.passthrough.register(descriptor);
+    cacheFile.passthrough.register(context.passthrough.register(descriptor));
   }
-  cacheFile.passthrough.kernelHandles += 1;
-  if (cacheFile.passthrough.backingId !== undefined && write) {
-    cacheFile.passthrough.passthroughWriters += 1;
+  if (cacheFile.passthrough.attach(write)) {
     try {
       await admitWriter(context, cacheFile);
     } catch (error) {
@@ -56,11 +54,8 @@ export async function attachPassthrough(
 
 /** Ends a handle that attachPassthrough counted. Call it before closeCacheFile. */
 export function detachPassthrough(context: LocalFiles, cacheFile: OpenCacheFile, write: boolean): void {
-  if (cacheFile.passthrough.backingId !== undefined && write) cacheFile.passthrough.passthroughWriters -= 1;
-  cacheFile.passthrough.kernelHandles -= 1;
-  if (cacheFile.passthrough.kernelHandles > 0 || cacheFile.passthrough.backingId === undefined) return;
-  context.passthrough.unregister(cacheFile.passthrough.backingId);
-  cacheFile.passthrough.backingId = undefined;
+  const backingId = cacheFile.passthrough.detach(write);
+  if (backingId !== undefined) context.passthrough.unregister(backingId);
 }
 
 /**
@@ -91,14 +86,11 @@ export async function admitWriter(
   context: Rows & LocalFiles & Uploads & Host,
   cacheFile: OpenCacheFile,
 ): Promise<void> {
-  cacheFile.passthrough.admittingWriter ??= prepare(context, cacheFile).finally(() => {
-    cacheFile.passthrough.admittingWriter = undefined;
-  });
-  await cacheFile.passthrough.admittingWriter;
+  await cacheFile.passthrough.admitOnce(() => prepare(context, cacheFile));
 }
 
 async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: OpenCacheFile): Promise<void> {
-  if (cacheFile.passthrough.lastStat !== undefined) return;
+  if (cacheFile.passthrough.lastSeen !== undefined) return;
   for (;;) {
     expectWrites(context, cacheFile);
     await context.dirtyLog.flush();
@@ -111,7 +103,7 @@ async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: O
       requireCurrent(context, cacheFile.kernelNodeId).changes === changes &&
       isExpected(context, cacheFile);
     if (!isSaid) continue;
-    remember(cacheFile, seen);
+    cacheFile.passthrough.seen(seen);
     break;
   }
   context.runtime.step("passthrough: writer let in");

@@ -25,16 +25,13 @@ export async function resumeFile(
   handles: readonly { write: boolean; backing: number | undefined }[],
 ): Promise<OpenCacheFile> {
   const writers = handles.filter(({ write }) => write).length;
-  const cacheFile = await reopen(context, kernelNodeId, writers);
-  cacheFile.use.opens = handles.length;
-  cacheFile.passthrough.kernelHandles = handles.length;
-  cacheFile.passthrough.backingId = handles.find(({ backing }) => backing !== undefined)?.backing;
-  if (cacheFile.passthrough.backingId !== undefined) cacheFile.passthrough.passthroughWriters = writers;
+  const cacheFile = await reopen(context, kernelNodeId, handles.length, writers);
+  const backingId = handles.find(({ backing }) => backing !== undefined)?.backing;
+  cacheFile.passthrough.resumed(handles.length, backingId, writers);
   try {
     // The file of a superseded kernel node id can no longer be written to. Its handles go on reading the old bytes.
     const isCurrent = context.metadata.inodes.ofKernelNodeId(kernelNodeId)?.kernelNodeId === kernelNodeId;
-    if (writers > 0 && isCurrent)
-      await resumeWriting(context, cacheFile, cacheFile.passthrough.backingId !== undefined);
+    if (writers > 0 && isCurrent) await resumeWriting(context, cacheFile, backingId !== undefined);
   } catch (error) {
     // Otherwise the file would never be closed. The rows still say that it has a writer, so the next start looks at it.
     await closeUntaken(context, cacheFile);
@@ -52,17 +49,15 @@ export async function resumeMapped(
   kernelNodeId: KernelNodeId,
 ): Promise<OpenCacheFile> {
   const read = context.cacheFiles.get(kernelNodeId);
-  const cacheFile = read ?? (await reopen(context, kernelNodeId, 1));
-  if (read !== undefined) {
-    read.use.opens += 1;
-    read.use.writers += 1;
-  }
+  const cacheFile = read ?? (await reopen(context, kernelNodeId, 1, 1));
+  read?.use.open();
+  read?.use.admitWriter();
   try {
     await resumeWriting(context, cacheFile, true);
   } catch (error) {
     // As in resumeFile.
-    cacheFile.use.opens -= 1;
-    cacheFile.use.writers -= 1;
+    cacheFile.use.close();
+    cacheFile.use.writerLeft();
     if (read === undefined) await closeUntaken(context, cacheFile);
     throw error;
   }
@@ -74,16 +69,16 @@ async function closeUntaken(context: LocalFiles, cacheFile: OpenCacheFile): Prom
   await cacheFile.disk.file.close().catch(() => {});
 }
 
-/** The file counts as opened once. */
 function reopen(
   context: Rows & LocalFiles & Host,
   kernelNodeId: KernelNodeId,
+  opens: number,
   writers: number,
 ): Promise<OpenCacheFile> {
   return alone(context, kernelNodeId, async () => {
     const cacheFile = await reopenFile(context, kernelNodeId, writers > 0);
-    cacheFile.use.writers = writers;
-    cacheFile.changes.shownSize = "unknown";
+    cacheFile.use.resumed(opens, writers);
+    cacheFile.changes.shownUnknown();
     context.cacheFiles.set(kernelNodeId, cacheFile);
     return cacheFile;
   });
@@ -101,16 +96,11 @@ async function resumeWriting(
     if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
   });
   const inode = requireCurrent(context, cacheFile.kernelNodeId);
-  cacheFile.changes.isContentDirty = isContentDirty(inode);
-  cacheFile.use.keepsTimes = true;
+  cacheFile.changes.resumed(isContentDirty(inode), runtime.elapsed());
+  if (isContentDirty(inode)) cacheFile.ranges.noLongerOriginal();
+  cacheFile.use.keepTimes();
   // The file got this mtime when its first writer was admitted. Since then its own mtime counts.
-  cacheFile.use.preparedTime = formatTime(mtimeOf(context, inode));
-  if (cacheFile.changes.isContentDirty) {
-    cacheFile.ranges.isOriginal = false;
-    cacheFile.changes.hasUnpersistedStat = true;
-    cacheFile.changes.lastWriteAt = runtime.elapsed();
-    cacheFile.changes.firstWriteAt = cacheFile.changes.lastWriteAt;
-  }
+  cacheFile.use.prepared(formatTime(mtimeOf(context, inode)));
   if (isPassthrough) {
     // admitWriter takes a stat before the comparison, so that write detection finds changes during the comparison.
     await admitWriter(context, cacheFile);

@@ -1,11 +1,9 @@
 /**
- * The running hash: hashes a download while it arrives, so that its check is done soon after the last byte. That works
- * as long as the bytes arrive from the beginning of the file on, about in order. A file that was read out of order is
- * hashed as a whole once all of it is here.
+ * Hashes a download while it arrives, so that its check is done soon after the last byte. That works as long as the
+ * bytes arrive from the beginning of the file on, about in order. A file that was read out of order is hashed as a
+ * whole once all of it is here.
  */
 import type { RunningHash } from "../../lib/files.ts";
-import type { Host } from "../core/index.ts";
-import type { OpenCacheFile } from "./cache-file.ts";
 
 /**
  * Bytes by which the hash may be behind the bytes that are here without a gap. It is more than the windows of one
@@ -13,28 +11,30 @@ import type { OpenCacheFile } from "./cache-file.ts";
  */
 const BEHIND_MAX = 64 * 1024 * 1024;
 
-/** Call it after bytes of the origin have arrived. Hashed bytes do not change while the file is original. */
-export function hashArrived({ runtime }: Host, { path, ranges }: OpenCacheFile): void {
-  const { isOriginal, originHash, isChecked, originSize } = ranges;
-  const here = ranges.missing[0] ?? originSize;
-  const hashed = ranges.running?.reached ?? 0;
-  if (!isOriginal || originHash === null || isChecked || here - hashed > BEHIND_MAX) {
-    stopHash(ranges);
-    return;
+export class DownloadHash {
+  /** The hash, and how many bytes from the beginning of the file it covers. */
+  #running: { readonly hash: RunningHash; reached: number } | undefined;
+
+  /** All bytes up to `here` have arrived. They do not change. `begin`: begins the hash of the file. */
+  reach(here: number, begin: () => RunningHash): void {
+    const reached = this.#running?.reached ?? 0;
+    if (here - reached > BEHIND_MAX) {
+      this.stop();
+    } else if (here !== reached) {
+      this.#running ??= { hash: begin(), reached: 0 };
+      this.#running.hash.reach(here);
+      this.#running.reached = here;
+    }
   }
-  if (here === hashed) return;
-  ranges.running ??= { hash: runtime.files.beginHash(path), reached: 0 };
-  ranges.running.hash.reach(here);
-  ranges.running.reached = here;
-}
 
-/** Takes the running hash, to finish it. Undefined: the file has to be hashed as a whole. */
-export function takeHash(ranges: OpenCacheFile["ranges"]): RunningHash | undefined {
-  const { running } = ranges;
-  ranges.running = undefined;
-  return running?.hash;
-}
+  /** Takes the hash, to finish it; undefined: there is none. */
+  take(): RunningHash | undefined {
+    const running = this.#running;
+    this.#running = undefined;
+    return running?.hash;
+  }
 
-export function stopHash(ranges: OpenCacheFile["ranges"]): void {
-  takeHash(ranges)?.cancel();
+  stop(): void {
+    this.take()?.cancel();
+  }
 }

@@ -1,11 +1,9 @@
 /** Before a byte of a cache file changes, the rows say that the content is dirty and no longer durable. */
-import { laterOf } from "../../lib/clocks.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { logDirty } from "./dirty-file-log.ts";
-import { leaveOrigin } from "./missing-ranges.ts";
 
 /**
  * Counts a change. Before the first one since the last snapshot or clean state, it sets the content dirty in the rows.
@@ -19,9 +17,7 @@ export function setContentDirty(
   const { metadata, runtime } = context;
   if (!cacheFile.changes.isContentDirty) {
     let marked: Inode | undefined;
-    let {
-      ranges: { unverified },
-    } = cacheFile;
+    let { unverified } = cacheFile.ranges;
     metadata.transaction(() => {
       const inode = metadata.inodes.get(cacheFile.inode);
       if (inode === undefined || inode.kernelNodeId !== cacheFile.kernelNodeId) {
@@ -31,21 +27,16 @@ export function setContentDirty(
       if (metadata.detachedFiles.get(inode.id)?.dirtySince === null) {
         metadata.detachedFiles.setDirtySince(inode.id, runtime.now());
       }
-      unverified = leaveOrigin(context, cacheFile);
+      unverified = cacheFile.ranges.leaveOrigin();
       context.queue.setInodeDirty(inode.id);
     });
-    cacheFile.ranges.unverified = unverified;
-    cacheFile.ranges.isChecked &&= unverified.length === 0;
+    cacheFile.ranges.contentChanged(unverified);
     if (marked !== undefined) logDirty(context, marked, cacheFile);
     runtime.step("write: marked dirty");
-    cacheFile.changes.isContentDirty = true;
-    cacheFile.changes.firstWriteAt = undefined;
+    cacheFile.changes.contentIsDirty();
   }
-  cacheFile.ranges.isOriginal = false;
-  cacheFile.changes.hasUnpersistedStat = true;
-  cacheFile.changes.writes += 1;
-  cacheFile.changes.lastWriteAt = laterOf(cacheFile.changes.lastWriteAt, at);
-  cacheFile.changes.firstWriteAt ??= cacheFile.changes.lastWriteAt;
+  cacheFile.ranges.noLongerOriginal();
+  cacheFile.changes.count(at);
 }
 
 /**
@@ -59,15 +50,5 @@ export async function noLongerDurable(context: Rows, cacheFile: OpenCacheFile): 
   }
   await context.syncRows();
   // A snapshot that ended meanwhile may have made the row say "durable" again.
-  cacheFile.changes.isDurable = context.metadata.inodes.get(cacheFile.inode)?.synced === "durable";
-}
-
-/**
- * A snapshot has everything that was written so far. `isDurable`: the content is durable, and no passthrough writer can
- * change it unnoticed.
- */
-export function setContentClean({ changes }: OpenCacheFile, isDurable: boolean): void {
-  changes.isContentDirty = false;
-  changes.isDurable = isDurable;
-  changes.firstWriteAt = undefined;
+  cacheFile.changes.setDurable(context.metadata.inodes.get(cacheFile.inode)?.synced === "durable");
 }

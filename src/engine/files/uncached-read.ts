@@ -9,7 +9,8 @@ import { partsWithin, type Ranges } from "../../lib/ranges.ts";
 import { sleep } from "../../lib/runtime.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, Remote } from "../core/index.ts";
-import type { OpenCacheFile, Origin } from "./cache-file.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
+import type { Origin } from "./origin-ranges.ts";
 import type { LocalFiles } from "./room.ts";
 
 const WINDOW = 1024 * 1024;
@@ -65,13 +66,13 @@ function keep(
 ): void {
   // The file was closed during the fetch.
   if (cacheFiles.get(cacheFile.kernelNodeId) !== cacheFile) return;
-  cacheFile.disk.uncachedBytes = passing;
+  cacheFile.disk.keepUncached(passing);
   uncachedReaders.delete(cacheFile);
   uncachedReaders.add(cacheFile);
   const [oldest] = uncachedReaders;
   if (uncachedReaders.size <= WINDOWS_MAX || oldest === undefined) return;
   uncachedReaders.delete(oldest);
-  oldest.disk.uncachedBytes = undefined;
+  oldest.disk.keepUncached(undefined);
 }
 
 /**

@@ -9,9 +9,9 @@ import { RemoteError } from "../../client/errors.ts";
 import { containsRange, missingWithin, partsWithin, totalBytes } from "../../lib/ranges.ts";
 import { FsError, fromDisk } from "../api/index.ts";
 import { type Host, hasVersion, type Remote, type Rows } from "../core/index.ts";
-import type { Download, OpenCacheFile } from "./cache-file.ts";
+import type { OpenCacheFile } from "./cache-file.ts";
 import { launch, readError, requestContent, WRONG, watch } from "./fetch.ts";
-import { lost, markVerified } from "./missing-ranges.ts";
+import type { Download } from "./origin-ranges.ts";
 import type { LocalFiles } from "./room.ts";
 import { isLastTry } from "./unreadable.ts";
 
@@ -30,12 +30,10 @@ export async function verify(
 ): Promise<void> {
   if (cacheFile.ranges.missing.length > 0 || cacheFile.ranges.unverified.length === 0) return;
   // Content that came in one piece was checked before it was used.
-  if (cacheFile.ranges.isChecked) return markVerified(context, cacheFile);
+  if (cacheFile.ranges.isChecked) return cacheFile.ranges.markVerified();
   const interest = watch(context, cacheFile, signal);
   // Two verifications at a time could each take bytes for right that the other has found wrong.
-  if (cacheFile.ranges.verification === undefined || !cacheFile.ranges.downloads.has(cacheFile.ranges.verification))
-    cacheFile.ranges.verification = begin(context, cacheFile);
-  const download = cacheFile.ranges.verification;
+  const download = cacheFile.ranges.verification ?? begin(context, cacheFile);
   try {
     while (cacheFile.ranges.downloads.has(download)) {
       if (signal.aborted) throw new FsError("EINTR", "interrupted while a version was checked");
@@ -59,10 +57,12 @@ function begin(context: Rows & LocalFiles & Remote & Host, cacheFile: OpenCacheF
   const proof: Proof = { hash: createHash("sha256"), position: 0 };
   // This download brings no bytes into the file, so no reader waits for it.
   const nowhere = { start: 0, end: 0, isPrefetch: false };
-  return launch(context, cacheFile, nowhere, {
+  const verification = launch(context, cacheFile, nowhere, {
     ask: (download) => goOn(context, cacheFile, download, proof),
     reached: () => proof.position,
   });
+  cacheFile.ranges.verifyBy(verification);
+  return verification;
 }
 
 async function goOn(
@@ -72,7 +72,7 @@ async function goOn(
   proof: Proof,
 ): Promise<void> {
   if (!isWorthIt(cacheFile) || !(await readAll(context, cacheFile, download, proof)))
-    return markVerified(context, cacheFile);
+    return cacheFile.ranges.markVerified();
   const hash = proof.hash.digest("hex");
   if (hash !== cacheFile.ranges.originHash) {
     const fields = {
@@ -84,14 +84,14 @@ async function goOn(
     // The bytes arrived damaged, or a crash came in the middle of a write that the rows do not have yet.
     context.log.warn(fields, "what is here of a version is not what that version has, it is fetched again");
     context.fileState.distrusted.add(cacheFile.kernelNodeId);
-    lost(context, cacheFile, cacheFile.ranges.unverified);
+    cacheFile.ranges.lost(cacheFile.ranges.unverified);
     throw new FsError("EIO", WRONG);
   }
   // Bytes that arrived before the first change by a program may not be synced yet.
   await cacheFile.disk.sync();
   context.runtime.step("prove: synced");
-  markVerified(context, cacheFile);
-  cacheFile.ranges.isChecked = true;
+  cacheFile.ranges.markVerified();
+  cacheFile.ranges.setChecked(true);
 }
 
 function isWorthIt({ ranges: { originSize, unverified } }: OpenCacheFile): boolean {

@@ -14,7 +14,7 @@ export function keepOpenForUpload(context: Rows & LocalFiles & Kernel & Uploads 
     (cacheFile) => metadata.inodes.get(cacheFile.inode)?.content !== "clean",
   );
   for (const cacheFile of changed) {
-    cacheFile.use.opens += 1;
+    cacheFile.use.open();
     fileState.keptOpen.add(cacheFile);
     persistStat(context, cacheFile).catch((error: unknown) => log.warn({ err: error }, "a size could not be recorded"));
   }

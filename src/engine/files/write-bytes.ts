@@ -10,7 +10,6 @@ import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { despiteFullDisk } from "./disk-room.ts";
 import { grantWrite } from "./fast-path.ts";
-import { overwritten, persistTruncation, truncated } from "./missing-ranges.ts";
 import { beginTruncate } from "./pending-truncate.ts";
 import type { LocalFiles } from "./room.ts";
 import { noLongerDurable, setContentDirty } from "./set-dirty.ts";
@@ -40,7 +39,7 @@ export async function writeBytes(
   return change(context, cacheFile, offset, end, async () => {
     const written = await writeAsFits(context, cacheFile, offset, data);
     context.runtime.step("write: bytes in the file");
-    overwritten(context, cacheFile, offset, offset + written);
+    cacheFile.ranges.overwritten(offset, offset + written);
     // In the same turn, while the write still counts as in flight: a flow that looks for writes later sees this one, or
     // revokes the lease.
     grantWrite(context, handle, cacheFile);
@@ -79,9 +78,9 @@ export async function truncateBytes(
     // Only a file that gets shorter may end early for a reader.
     if (size === 0 || size < (await cacheFile.disk.file.stat()).size) beginTruncate(context, caller, cacheFile);
     await cacheFile.disk.file.truncate(size);
-    cacheFile.changes.shownSize = "truncated";
+    cacheFile.changes.kernelTruncated();
     context.runtime.step("truncate: file cut short");
-    truncated(context, cacheFile, size);
+    cacheFile.ranges.truncated(size);
   });
 }
 
@@ -107,7 +106,7 @@ export async function allocateBytes(
   }
   await change(context, cacheFile, offset, end, async () => {
     await despiteFullDisk(context, length, () => allocateAll(cacheFile, mode, offset, length));
-    if ((mode & (PUNCH_HOLE | ZERO_RANGE)) !== 0) overwritten(context, cacheFile, offset, end);
+    if ((mode & (PUNCH_HOLE | ZERO_RANGE)) !== 0) cacheFile.ranges.overwritten(offset, end);
   });
 }
 
@@ -149,7 +148,7 @@ async function change<T>(
 ): Promise<T> {
   context.disk.requireChangeable();
   setContentDirty(context, cacheFile);
-  cacheFile.changes.inFlight += 1;
+  cacheFile.changes.begin();
   try {
     await context.dirtyLog.flush();
     if (cacheFile.changes.isDurable) await noLongerDurable(context, cacheFile);
@@ -160,7 +159,7 @@ async function change<T>(
     const free = isAlone ? undefined : await cacheFile.ranges.lock.hold(start, end);
     try {
       const done = await work();
-      persistTruncation(context, cacheFile);
+      cacheFile.ranges.persistTruncation();
       return done;
     } finally {
       free?.();
@@ -168,6 +167,6 @@ async function change<T>(
   } catch (error) {
     throw fromDisk(error, "the local disk refused a change");
   } finally {
-    cacheFile.changes.inFlight -= 1;
+    cacheFile.changes.end();
   }
 }

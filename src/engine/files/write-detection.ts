@@ -4,6 +4,7 @@ import { type FileStat, isSameStat } from "../../lib/files.ts";
 import { toMilliseconds } from "../../lib/time.ts";
 import type { Host, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
+import type { SeenStat } from "./passthrough-use.ts";
 import type { LocalFiles } from "./room.ts";
 import { setContentDirty } from "./set-dirty.ts";
 
@@ -29,49 +30,36 @@ export async function detectWrites(
 ): Promise<Look | undefined> {
   for (;;) {
     const {
-      passthrough: { lastStat },
+      passthrough: { lastSeen },
       changes: { writes, inFlight, timesSet },
     } = cacheFile;
-    if (lastStat === undefined) return undefined;
+    if (lastSeen === undefined) return undefined;
     const seen = await statFile(context, cacheFile);
     // Another look ended meanwhile, perhaps a later one than this, or the last writer has gone.
-    if (cacheFile.passthrough.lastStat !== lastStat) continue;
-    if (cacheFile.passthrough.isLastStatExact && isSameStat(lastStat, seen.lastStat)) return undefined;
-    setContentDirty(context, cacheFile, writtenAt(context, cacheFile, seen));
+    if (cacheFile.passthrough.lastSeen !== lastSeen) continue;
+    if (lastSeen.isExact && isSameStat(lastSeen.stat, seen.stat)) return undefined;
+    setContentDirty(context, cacheFile, writtenAt(context, lastSeen, seen));
     // If the rows took no change, this is not reached, and the next look finds the same change.
-    remember(cacheFile, seen);
+    cacheFile.passthrough.seen(seen);
     await context.dirtyLog.flush();
-    return { stat: seen.lastStat, writes: writes + 1, inFlight, timesSet };
+    return { stat: seen.stat, writes: writes + 1, inFlight, timesSet };
   }
-}
-
-interface Seen {
-  readonly lastStat: FileStat;
-  readonly lastStatAt: ElapsedTime;
-  readonly isLastStatExact: boolean;
-}
-
-export function remember({ passthrough }: OpenCacheFile, { lastStat, lastStatAt, isLastStatExact }: Seen): void {
-  passthrough.lastStat = lastStat;
-  passthrough.lastStatAt = lastStatAt;
-  passthrough.isLastStatExact = isLastStatExact;
 }
 
 /**
  * The time of the last write, from the ctime. The wall clock may have been set since, so the result is kept between the
  * times of the two looks.
  */
-function writtenAt({ runtime }: Host, { passthrough: { lastStatAt } }: OpenCacheFile, seen: Seen): ElapsedTime {
-  const age = runtime.wallClock() - toMilliseconds(seen.lastStat.ctime);
+function writtenAt({ runtime }: Host, before: SeenStat, seen: SeenStat): ElapsedTime {
+  const age = runtime.wallClock() - toMilliseconds(seen.stat.ctime);
   const written = plus(runtime.elapsed(), -age);
-  return earlierOf(seen.lastStatAt, lastStatAt === undefined ? written : laterOf(lastStatAt, written));
+  return earlierOf(seen.at, laterOf(before.at, written));
 }
 
 /** The present stat of the file, for a later comparison. */
-export async function statFile(context: LocalFiles & Host, cacheFile: OpenCacheFile): Promise<Seen> {
-  const lastStat = await cacheFile.disk.file.stat();
-  const lastStatAt = context.runtime.elapsed();
-  return { lastStat, lastStatAt, isLastStatExact: isExact(context, lastStat) };
+export async function statFile(context: LocalFiles & Host, cacheFile: OpenCacheFile): Promise<SeenStat> {
+  const stat = await cacheFile.disk.file.stat();
+  return { stat, at: context.runtime.elapsed(), isExact: isExact(context, stat) };
 }
 
 /** True: any change made after this stat shows in the file's times. */

@@ -53,7 +53,7 @@ async function letInDuringSnapshot({ state, moment }: (typeof CASES)[number]) {
   const { world, id, kernelNodeId, cacheFile } = one;
   const { context } = world;
   // Of clean content a snapshot says that it is safe.
-  if (state === "clean" && moment === "syncRows") cacheFile.changes.isDurable = true;
+  if (state === "clean" && moment === "syncRows") cacheFile.changes.setDurable(true);
   const held =
     moment === "stat"
       ? holdNext(cacheFile.disk.file, "stat")
@@ -62,7 +62,7 @@ async function letInDuringSnapshot({ state, moment }: (typeof CASES)[number]) {
         : holdNext(context, "syncRows");
   const opening = createFileSystem(context).open(CALLER, kernelNodeId, WRITING);
   for (let turns = 0; !held.isReached() && turns < 1_000; turns += 1) await undefined;
-  expect([held.isReached(), cacheFile.use.writers, cacheFile.passthrough.lastStat]).toEqual([true, 1, undefined]);
+  expect([held.isReached(), cacheFile.use.writers, cacheFile.passthrough.lastSeen]).toEqual([true, 1, undefined]);
   expect(await snapshot(world, id)).toBe(state === "clean" ? "clean" : "taken");
   held.goOn();
   const { backing } = await opening;

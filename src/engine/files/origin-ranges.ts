@@ -1,0 +1,331 @@
+/**
+ * Missing and unverified ranges of an open cache file. Memory has the ranges that are missing now; the row has the
+ * persisted missing ranges, which count after a crash.
+ * - The row may name more than is missing: after a crash those bytes are fetched again.
+ * - The row never names a byte that a program wrote.
+ * - The row forgets a range only after its bytes are in the file.
+ *
+ * The same rules hold for unverified ranges: bytes of the origin in a changed file, here or missing, that verify.ts has
+ * yet to check.
+ */
+import type { RunningHash } from "../../lib/files.ts";
+import { createRangeLock, type RangeLock } from "../../lib/range-lock.ts";
+import {
+  clipRanges,
+  intersectRanges,
+  NO_RANGES,
+  type Ranges,
+  rangeOf,
+  subtractRange,
+  touchesRange,
+} from "../../lib/ranges.ts";
+import type { KernelNodeId } from "../../metadata/ids.ts";
+import type { Rows } from "../core/index.ts";
+import type { FileOnDisk } from "./file-on-disk.ts";
+import { DownloadHash } from "./running-hash.ts";
+
+/** The version that the missing ranges belong to. */
+export interface Origin {
+  readonly node: string;
+  readonly version: string;
+}
+
+/** A download of bytes of the origin that is under way. Its range may grow to the whole content. */
+export interface Download {
+  start: number;
+  end: number;
+  /** True: no program had asked for these bytes when the download began. No program gets its failure. */
+  readonly isPrefetch: boolean;
+  failure: Error | undefined;
+  readonly controller: AbortController;
+  done: Promise<void>;
+}
+
+/** The ranges as they are when the file is found on the disk. */
+export interface FoundRanges {
+  readonly origin: Origin | undefined;
+  readonly originHash: string | null;
+  readonly originSize: number;
+  readonly missing: Ranges;
+  readonly persistedMissing: Ranges;
+  readonly unverified: Ranges;
+  readonly truncatedTo: number | undefined;
+  readonly isOriginal: boolean;
+}
+
+type CacheFileRows = Rows["metadata"]["cacheFiles"];
+
+export class OriginRanges {
+  /**
+   * Held while bytes of the origin are being written, while a program's bytes are being written in their place, and
+   * while bytes of the origin are read to be checked.
+   */
+  readonly lock: RangeLock = createRangeLock();
+  readonly #rows: CacheFileRows;
+  readonly #kernelNodeId: KernelNodeId;
+  readonly #runningHash = new DownloadHash();
+  readonly #downloads = new Set<Download>();
+  /** Functions that are called whenever `missing` or the downloads change. */
+  readonly #waiting = new Set<() => void>();
+  #verification: Download | undefined;
+  #check: Promise<boolean> | undefined;
+  #origin: Origin | undefined;
+  #originHash: string | null;
+  #originSize: number;
+  #missing: Ranges;
+  #persistedMissing: Ranges;
+  #unverified: Ranges;
+  #truncatedTo: number | undefined;
+  #isOriginal: boolean;
+  #isChecked: boolean;
+
+  constructor(rows: CacheFileRows, kernelNodeId: KernelNodeId, found: FoundRanges) {
+    this.#rows = rows;
+    this.#kernelNodeId = kernelNodeId;
+    this.#origin = found.origin;
+    this.#originHash = found.originHash;
+    this.#originSize = found.originSize;
+    this.#missing = found.missing;
+    this.#persistedMissing = found.persistedMissing;
+    this.#unverified = found.unverified;
+    this.#truncatedTo = found.truncatedTo;
+    this.#isOriginal = found.isOriginal;
+    this.#isChecked = isRight(found);
+  }
+
+  get origin() {
+    return this.#origin;
+  }
+  /** SHA-256 of the origin version, also when the file has changed since; null when not known. */
+  get originHash() {
+    return this.#originHash;
+  }
+  /** Size of the origin version in bytes. Known while the file is that version, or while a range is unverified. */
+  get originSize() {
+    return this.#originSize;
+  }
+  /** Missing ranges: bytes of the origin that are not here yet. */
+  get missing() {
+    return this.#missing;
+  }
+  /** Persisted missing ranges, as the row has them. Never less than `missing`. After a crash they count. */
+  get persistedMissing() {
+    return this.#persistedMissing;
+  }
+  /**
+   * Unverified ranges: bytes of the origin in a changed file, here or missing, that were not checked against the
+   * origin's hash yet.
+   */
+  get unverified() {
+    return this.#unverified;
+  }
+  /** Every byte is the origin's, so the whole file can be checked against the origin's hash. */
+  get isOriginal() {
+    return this.#isOriginal;
+  }
+  /** The bytes of the origin that are here are known to be right. */
+  get isChecked() {
+    return this.#isChecked;
+  }
+  /** The check of the complete file against the hash; resolves to true if it matches. Undefined: not begun. */
+  get check() {
+    return this.#check;
+  }
+  /** The downloads under way. */
+  get downloads(): ReadonlySet<Download> {
+    return this.#downloads;
+  }
+  /** The download that verifies the unverified ranges; undefined: none is under way. */
+  get verification() {
+    return this.#verification !== undefined && this.#downloads.has(this.#verification) ? this.#verification : undefined;
+  }
+
+  /** The file was found anew while it is open. Downloads and their readers go on. */
+  foundAnew(found: FoundRanges): void {
+    this.#runningHash.stop();
+    this.#origin = found.origin;
+    this.#originHash = found.originHash;
+    this.#originSize = found.originSize;
+    this.#missing = found.missing;
+    this.#persistedMissing = found.persistedMissing;
+    this.#unverified = found.unverified;
+    this.#truncatedTo = found.truncatedTo;
+    this.#isOriginal = found.isOriginal;
+    this.#isChecked = isRight(found);
+    this.#check = undefined;
+  }
+
+  // Readers and downloads
+
+  /** `look` is called whenever `missing` or the downloads change, until `unwatch`. */
+  watch(look: () => void): void {
+    this.#waiting.add(look);
+  }
+  unwatch(look: () => void): void {
+    this.#waiting.delete(look);
+  }
+  #wakeReaders(): void {
+    for (const look of [...this.#waiting]) look();
+  }
+
+  beginDownload(download: Download): void {
+    this.#downloads.add(download);
+  }
+  endDownload(download: Download): void {
+    this.#downloads.delete(download);
+    this.#wakeReaders();
+  }
+  verifyBy(download: Download): void {
+    this.#verification = download;
+  }
+
+  /** These bytes of the origin are in the file. */
+  arrived(start: number, end: number): void {
+    this.#missing = subtractRange(this.#missing, start, end);
+    this.#wakeReaders();
+  }
+
+  /**
+   * Records fetched ranges in the row. The row says that a file is whole only once the file is checked. A file that a
+   * program has changed is synced first: its hash is not known, so bytes that power loss took would not be noticed.
+   * Rejects with the error of the disk or the rows.
+   */
+  async recordArrived(disk: Pick<FileOnDisk, "isKept" | "sync">): Promise<void> {
+    const isUnchecked = this.#isOriginal && this.#originHash !== null && !this.#isChecked;
+    const missing = this.#missing;
+    if (!disk.isKept || (isUnchecked && missing.length === 0)) return;
+    if (!this.#isOriginal && missing !== this.#persistedMissing) await disk.sync();
+    // Ranges that a program wrote during the sync are in neither set.
+    this.#record(intersectRanges(missing, this.#persistedMissing), this.#unverified);
+  }
+
+  /** Makes these ranges missing: they have to be fetched again. */
+  lost(missing: Ranges): void {
+    this.#isChecked = false;
+    this.#missing = missing;
+    // Bytes that are fetched again may differ from those that were hashed.
+    this.#runningHash.stop();
+    this.#record(missing, this.#unverified);
+    this.#wakeReaders();
+  }
+
+  // Changes by programs
+
+  /**
+   * A program's bytes are in the file. After this, no crash leads to a fetch over these bytes, or to their being
+   * checked as the origin's.
+   */
+  overwritten(start: number, end: number): void {
+    const [persisted, unverified] = [this.#persistedMissing, this.#unverified];
+    if (touchesRange(this.#missing, start, end)) this.arrived(start, end);
+    if (touchesRange(persisted, start, end) || touchesRange(unverified, start, end)) {
+      this.#record(subtractRange(persisted, start, end), subtractRange(unverified, start, end));
+    }
+  }
+
+  /** The file ends at `size` now: missing bytes behind it are not wanted any more. */
+  truncated(size: number): void {
+    this.#missing = clipRanges(this.#missing, size);
+    this.#unverified = clipRanges(this.#unverified, size);
+    this.#truncatedTo = Math.min(size, this.#truncatedTo ?? size);
+    for (const download of this.#downloads) {
+      if (download.start >= size) download.controller.abort();
+    }
+    this.#wakeReaders();
+    this.persistTruncation();
+  }
+
+  /**
+   * Records a truncation in the row: new bytes behind that size are not the origin's. If the row could not be changed
+   * at the truncation, no further change is acknowledged before it is. Once the file has grown again, its size does not
+   * tell where it was truncated.
+   */
+  persistTruncation(): void {
+    if (this.#truncatedTo === undefined) return;
+    this.#record(clipRanges(this.#persistedMissing, this.#truncatedTo), this.#unverified);
+    this.#truncatedTo = undefined;
+  }
+
+  /**
+   * Before the first byte of the file changes: bytes that were not checked yet become unverified in the row. Returns
+   * the unverified ranges, for `contentChanged`. Call it in the transaction that sets the content dirty. That
+   * transaction may fail, so the state in memory changes after it.
+   */
+  leaveOrigin(): Ranges {
+    if (!this.#isOriginal) return this.#unverified;
+    const isKnownRight = this.#originHash === null || (this.#isChecked && this.#missing.length === 0);
+    if (isKnownRight || this.#rows.get(this.#kernelNodeId) === undefined) return NO_RANGES;
+    const unproven = rangeOf(0, this.#originSize);
+    this.#rows.update(this.#kernelNodeId, { originHash: this.#originHash, originSize: this.#originSize, unproven });
+    return unproven;
+  }
+  /** The rows call the content dirty. `unverified`: what `leaveOrigin` returned. */
+  contentChanged(unverified: Ranges): void {
+    this.#unverified = unverified;
+    this.#isChecked &&= unverified.length === 0;
+  }
+  /** Not every byte is the origin's any more. */
+  noLongerOriginal(): void {
+    this.#isOriginal = false;
+  }
+
+  /**
+   * No version has this content any more, so nothing is compared with an origin any more. For programs that have the
+   * file open, the content counts as changed already.
+   */
+  leaveOriginForGood(): void {
+    this.#origin = undefined;
+    this.#originHash = null;
+    this.#isOriginal = false;
+    this.#unverified = NO_RANGES;
+  }
+
+  /** The content equals this version too. Missing ranges are fetched from it from now on. */
+  comesFrom(origin: Origin): void {
+    this.#origin = origin;
+  }
+
+  // Checks
+
+  /** Whether the bytes of the origin that are here are known to be right. */
+  setChecked(isChecked: boolean): void {
+    this.#isChecked = isChecked;
+  }
+  /** The complete file is being checked. A check that fails to run is forgotten. */
+  beginCheck(check: Promise<boolean>): void {
+    this.#check = check;
+    check.catch(() => this.forgetCheck());
+  }
+  forgetCheck(): void {
+    this.#check = undefined;
+  }
+  /** Ends the unverified ranges: the bytes of the origin are synced and known to be right, or cannot be checked. */
+  markVerified(): void {
+    this.#record(this.#persistedMissing, NO_RANGES);
+  }
+
+  /** Call it after bytes of the origin have arrived. `begin`: begins a hash of the file, from its first byte on. */
+  hashArrived(begin: () => RunningHash): void {
+    const isWanted = this.#isOriginal && this.#originHash !== null && !this.#isChecked;
+    if (isWanted) this.#runningHash.reach(this.#missing[0] ?? this.#originSize, begin);
+    else this.#runningHash.stop();
+  }
+  /** Takes the hash of the arrived bytes, to finish it. Undefined: the file has to be hashed as a whole. */
+  takeHash(): RunningHash | undefined {
+    return this.#runningHash.take();
+  }
+  stopHash(): void {
+    this.#runningHash.stop();
+  }
+
+  #record(persistedMissing: Ranges, unverified: Ranges): void {
+    const isRow = this.#rows.get(this.#kernelNodeId) !== undefined;
+    if (isRow) this.#rows.update(this.#kernelNodeId, { missing: persistedMissing, unproven: unverified });
+    this.#persistedMissing = persistedMissing;
+    this.#unverified = unverified;
+  }
+}
+
+function isRight({ missing, unverified }: FoundRanges): boolean {
+  return missing.length === 0 && unverified.length === 0;
+}
