@@ -57,7 +57,6 @@ const PACKAGES = [
   /^@fastify\//,
   /^oidc-provider$/,
   /^openid-client$/,
-  /^file-type$/,
   /^cli-progress$/,
   /^fuse-native$/,
   /^@napi-rs\/keyring$/,
