@@ -82,13 +82,13 @@ export function launch(options: LaunchOptions): Launched {
   const ready = readStatus(statusPipe, ended, options.onNote, background ? outputPath : undefined);
   ready.then(
     () => background && letGo(supervisor, statusPipe),
-    (error) => error instanceof Told && takeBack(made, outputPath),
+    (error) => error instanceof ReportedFailure && takeBack(made, outputPath),
   );
   return { supervisor, ready, ended };
 }
 
 /** The daemon has reported the reason: its other output adds nothing. */
-class Told extends Failure {}
+class ReportedFailure extends Failure {}
 
 /** Reads "note TEXT" lines, then "ready PID" or "failed CODE TEXT". If the supervisor dies, the pipe just ends. */
 async function readStatus(
@@ -97,7 +97,7 @@ async function readStatus(
   onNote: (text: string) => void,
   output: string | undefined,
 ): Promise<number> {
-  let failure: Told | undefined;
+  let failure: ReportedFailure | undefined;
   pipe.on("error", () => {});
   for await (const line of createInterface({ input: pipe })) {
     if (line.startsWith("note ")) onNote(line.slice("note ".length));
@@ -106,7 +106,7 @@ async function readStatus(
     if (word === "failed") {
       // In the foreground the supervisor has printed it too.
       const shown = output === undefined;
-      failure = new Told(text || "the mount failed", Number(number) || EXIT.failure, { shown });
+      failure = new ReportedFailure(text || "the mount failed", Number(number) || EXIT.failure, { shown });
     }
   }
   const code = await ended;

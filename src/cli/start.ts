@@ -205,14 +205,14 @@ interface UsedGateway {
 /** The gateway that serves the folder already, when it answers; otherwise a new one. Rejects with a Failure. */
 async function useGateway(data: string, seconds: number, runtimes: readonly string[]): Promise<UsedGateway> {
   const end = performance.now() + seconds * 1000;
-  for (let told = false; ; told = true) {
+  for (let isReported = false; ; isReported = true) {
     const running = runningGateway(data);
     if (running === undefined) return startOwnGateway(data, runtimes);
     const trouble = await troubleOf(running);
     if (trouble === undefined) return { record: running, letGo() {}, ended: async () => {} };
     const what = `the gateway of ${data} (process ${running.process?.pid}, ${running.baseUrl}) does not answer: ${trouble}`;
     if (performance.now() >= end) throw new Failure(what);
-    if (!told) process.stderr.write(`wsfs: ${what}; asking again for ${seconds} s\n`);
+    if (!isReported) process.stderr.write(`wsfs: ${what}; asking again for ${seconds} s\n`);
     await pause(ASK_AGAIN_MS);
   }
 }

@@ -184,8 +184,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   function pageOf(asked: Asked, of: ResourceName, value: unknown, begun: WallTime): Record<string, unknown> {
     const { parentId } = asked.request.query;
     const known = parentId === undefined ? {} : { parentId };
-    const item = (told: unknown) =>
-      of === "node" ? ourNode(profile, told, begun, known) : { ...DEFAULTS[of], ...toOurs(profile, of, told) };
+    const item = (json: unknown) =>
+      of === "node" ? ourNode(profile, json, begun, known) : { ...DEFAULTS[of], ...toOurs(profile, of, json) };
     const { pageNo = "1" } = asked.request.query;
     const comesWhole = operationOf(asked.operation).query.pageNo === null;
     return ourPage(profile, value, begun, comesWhole ? undefined : Number(pageNo), item);
@@ -289,8 +289,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   /** The refusal. A 409 or 412 gets the node that is in the way, also when the gateway does not send it. */
   async function refusal(asked: Asked, answer: HttpAnswer): Promise<HttpAnswer> {
     const value = await looseJson(answer, asked.operation);
-    const { node: told, ...words } = toOurs(profile, "problem", value);
-    let node: unknown = isRecord(told) ? ourNode(profile, told, now()) : undefined;
+    const { node: json, ...words } = toOurs(profile, "problem", value);
+    let node: unknown = isRecord(json) ? ourNode(profile, json, now()) : undefined;
     const place = placeOf(asked);
     if (node === undefined && (answer.status === 409 || answer.status === 412)) {
       if (place !== undefined) node = (await findChild(asked, place.parentId, place.name)).node;
@@ -356,10 +356,10 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     const answer = await exchange({ ...asked, request: { ...asked.request, headers } });
     if (answer.status >= 400) return refusal(asked, answer);
     const body = rewordEvents(answer.body, (data, id) => {
-      const told: unknown = parseEvent(data);
-      if (!isRecord(told)) return data;
+      const json: unknown = parseEvent(data);
+      if (!isRecord(json)) return data;
       const position = id === undefined || !/^\d+$/.test(id) ? {} : { position: Number(id) };
-      return JSON.stringify({ ...DEFAULTS.journalEntry, ...position, ...toOurs(profile, "journalEntry", told) });
+      return JSON.stringify({ ...DEFAULTS.journalEntry, ...position, ...toOurs(profile, "journalEntry", json) });
     });
     return { ...answer, body };
   }
@@ -369,9 +369,9 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     const answer = await exchange(asked);
     if (answer.status >= 400) return refusal(asked, answer);
     const body = rewordLines(answer.body, (line) => {
-      const told: unknown = parseEvent(line);
-      const isNode = isRecord(told) && told.folder === undefined && told.complete === undefined;
-      return isNode ? JSON.stringify(ourNode(profile, told, begun)) : line;
+      const json: unknown = parseEvent(line);
+      const isNode = isRecord(json) && json.folder === undefined && json.complete === undefined;
+      return isNode ? JSON.stringify(ourNode(profile, json, begun)) : line;
     });
     return { ...answer, body };
   }

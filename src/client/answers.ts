@@ -59,12 +59,12 @@ export async function readJson<T extends z.ZodType>(
 
 /** The JSON of an answer, or of a part that is JSON by itself, checked. Throws "malformed". */
 export function checkedJson<T extends z.ZodType>(
-  told: Uint8Array | string,
+  json: Uint8Array | string,
   schema: T,
   operation: string,
   answer: Head,
 ): z.infer<T> {
-  const value = parseJson(told);
+  const value = parseJson(json);
   if (value === undefined) throw malformed(operation, answer, "the answer is not JSON");
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -92,11 +92,11 @@ export async function readProblem(
 ): Promise<RemoteError> {
   const { status } = answer;
   const bytes = await readAll(answer, PROBLEM_BYTES_MAX, operation);
-  const told = parseJson(bytes);
-  const { grant, node, ...words } = tolerantProblem.parse(told);
+  const json = parseJson(bytes);
+  const { grant, node, ...words } = tolerantProblem.parse(json);
   const texts = [words.title, words.detail, words.field, words.scope];
   const [title, detail, field, scope] = texts.map((one) => (one === undefined ? undefined : conceal(one)));
-  const { data: excess } = status === 507 ? quotaProblem.safeParse(told) : {};
+  const { data: excess } = status === 507 ? quotaProblem.safeParse(json) : {};
   const retryAfterMs = parseRetryAfter(answer.headers, now);
   const details: RemoteErrorDetails = {
     ...detailsOf(answer),
@@ -136,12 +136,12 @@ export function malformed(operation: string, answer: Head, message: string): Rem
  */
 export function transportFailure(error: unknown, doing: string, answer?: Head): RemoteError {
   const { requestId } = answer === undefined ? {} : detailsOf(answer);
-  const told = requestId === undefined ? undefined : { requestId };
+  const ofAnswer = requestId === undefined ? undefined : { requestId };
   if (error instanceof RemoteError) {
-    return new RemoteError(error.code, `${doing}: ${error.message}`, { ...error.details, ...told });
+    return new RemoteError(error.code, `${doing}: ${error.message}`, { ...error.details, ...ofAnswer });
   }
   const reason = error instanceof Error ? error.message : String(error);
-  return new RemoteError("offline", `${doing}: ${reason}`, { cause: error, ...told });
+  return new RemoteError("offline", `${doing}: ${reason}`, { cause: error, ...ofAnswer });
 }
 
 /** The details of an answer for an error. */
@@ -162,10 +162,10 @@ function codeOf(status: number): RemoteErrorCode {
 function parseRetryAfter(headers: HttpAnswer["headers"], now: () => WallTime): number | undefined {
   const { "retry-after": value, date = "" } = headers;
   if (value === undefined) return undefined;
-  const told = Date.parse(date);
+  const sentAt = Date.parse(date);
   const milliseconds = /^\d+$/.test(value.trim())
     ? Number(value) * 1000
-    : Date.parse(value) - (Number.isNaN(told) ? now() : told);
+    : Date.parse(value) - (Number.isNaN(sentAt) ? now() : sentAt);
   if (Number.isNaN(milliseconds)) return undefined;
   return Math.min(Math.max(milliseconds, 0), RETRY_AFTER_MAX_MS);
 }
@@ -173,9 +173,9 @@ function parseRetryAfter(headers: HttpAnswer["headers"], now: () => WallTime): n
 /** Made once, because making one costs more than decoding an answer. It keeps no state between answers. */
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-function parseJson(told: Uint8Array | string): unknown {
+function parseJson(json: Uint8Array | string): unknown {
   try {
-    return JSON.parse(typeof told === "string" ? told : utf8.decode(told)) as unknown;
+    return JSON.parse(typeof json === "string" ? json : utf8.decode(json)) as unknown;
   } catch {
     return undefined;
   }

@@ -17,8 +17,8 @@ export function createGatewayClock(now: Clock["wallClock"], elapsed: Clock["elap
   return {
     now: () => gatewayTime(offset === undefined ? now() : millisecondsOf(elapsed()) + offset),
     hear(date = "") {
-      const told = Date.parse(date);
-      if (!Number.isNaN(told)) offset = told - millisecondsOf(elapsed());
+      const sentAt = Date.parse(date);
+      if (!Number.isNaN(sentAt)) offset = sentAt - millisecondsOf(elapsed());
     },
   };
 }

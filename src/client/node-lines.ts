@@ -29,19 +29,19 @@ export async function* streamNodes(
   let items: Node[] = [];
   let count = 0;
   for await (const text of linesOf(answer)) {
-    const told = checkedJson(text, line, operation, answer);
-    if ("id" in told) {
-      if (told.parentId !== begun?.folder) throw malformed(operation, answer, "a node comes without its folder");
-      items.push(told);
+    const parsed = checkedJson(text, line, operation, answer);
+    if ("id" in parsed) {
+      if (parsed.parentId !== begun?.folder) throw malformed(operation, answer, "a node comes without its folder");
+      items.push(parsed);
       continue;
     }
     if (begun !== undefined) yield { ...begun, items };
     count += items.length;
-    if ("complete" in told) {
-      if (told.count === count) return;
-      throw malformed(operation, answer, `expected ${told.count} nodes, got ${count}`);
+    if ("complete" in parsed) {
+      if (parsed.count === count) return;
+      throw malformed(operation, answer, `expected ${parsed.count} nodes, got ${count}`);
     }
-    begun = told;
+    begun = parsed;
     items = [];
   }
   throw new RemoteError("server", `${operation}: the stream was cut off`);

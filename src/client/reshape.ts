@@ -96,10 +96,10 @@ function isLacking({ features }: Profile, resource: ResourceName, field: string)
 
 /** A node with all fields of the contract. `known`: the fields in the request. */
 export function ourNode(profile: Profile, value: unknown, now: WallTime, known: Json = {}): Record<string, unknown> {
-  const told = toOurs(profile, "node", value);
-  const path = typeof told.path === "string" ? told.path : undefined;
-  const name = told.name ?? path?.slice(path.lastIndexOf("/") + 1);
-  const modifiedAt = told.modifiedAt ?? told.createdAt ?? EPOCH;
+  const ours = toOurs(profile, "node", value);
+  const path = typeof ours.path === "string" ? ours.path : undefined;
+  const name = ours.name ?? path?.slice(path.lastIndexOf("/") + 1);
+  const modifiedAt = ours.modifiedAt ?? ours.createdAt ?? EPOCH;
   return {
     path: path ?? name,
     parentId: null,
@@ -113,7 +113,7 @@ export function ourNode(profile: Profile, value: unknown, now: WallTime, known: 
     attributes: {},
     ...(profile.features.isFull ? {} : { position: now }),
     ...known,
-    ...told,
+    ...ours,
     name,
     modifiedAt,
   };
@@ -131,18 +131,18 @@ export function ourPage(
   asked: number | undefined,
   item: (item: unknown) => unknown,
 ): Record<string, unknown> {
-  const told = toOurs(profile, "page", value);
-  const items = Array.isArray(told.items) ? told.items.map(item) : told.items;
+  const ours = toOurs(profile, "page", value);
+  const items = Array.isArray(ours.items) ? ours.items.map(item) : ours.items;
   const length = Array.isArray(items) ? items.length : 0;
   const pageNo = asked ?? 1;
-  const pageSize = typeof told.pageSize === "number" ? told.pageSize : Math.max(1, length);
-  const mayGoOn = asked !== undefined && length >= pageSize && told.next == null;
+  const pageSize = typeof ours.pageSize === "number" ? ours.pageSize : Math.max(1, length);
+  const mayGoOn = asked !== undefined && length >= pageSize && ours.next == null;
   return {
     totalCount: (pageNo - 1) * pageSize + length + (mayGoOn ? 1 : 0),
     pageNo,
     pageSize,
     asOf: profile.features.isFull ? 0 : Math.max(0, now - SETTLE_MS),
-    ...told,
+    ...ours,
     items,
   };
 }

@@ -62,9 +62,9 @@ export function createThreadTransport(options: ThreadTransportOptions): Transpor
     let why: unknown;
     worker.unref();
     worker.on("message", (batch: readonly FromThread[]) => {
-      for (const told of batch) {
-        if (told.tell === "closed") ending.resolve();
-        else open.get(told.id)?.(told);
+      for (const message of batch) {
+        if (message.tell === "closed") ending.resolve();
+        else open.get(message.id)?.(message);
       }
     });
     worker.on("error", (error) => {
@@ -145,10 +145,10 @@ function isSmallChange({ method, body }: HttpRequest): boolean {
 
 async function carriedOf({ body, signal, ...request }: HttpRequest): Promise<CarriedRequest> {
   if (body === undefined || body.kind === "json") return body === undefined ? request : { ...request, body };
-  const { content, ...told } = body;
+  const { content, ...rest } = body;
   const reading = readAll(content);
   const bytes = await (signal === undefined ? reading : unlessAborted(reading, signal, () => aborted(signal)));
-  return { ...request, body: { ...told, size: content.size, content: bytes } };
+  return { ...request, body: { ...rest, size: content.size, content: bytes } };
 }
 
 async function readAll(content: ContentSource): Promise<Uint8Array<ArrayBuffer>> {
@@ -174,9 +174,9 @@ async function* bodyOf(content: Uint8Array, error: Error | undefined): AsyncGene
 }
 
 /** A caller that aborted gets its own reason back. */
-function errorOf(told: CarriedError, signal: AbortSignal | undefined): Error {
-  const isOurs = told.code === "aborted" && signal?.aborted === true;
-  return unpackError(told, isOurs ? signal.reason : undefined);
+function errorOf(carried: CarriedError, signal: AbortSignal | undefined): Error {
+  const isOurs = carried.code === "aborted" && signal?.aborted === true;
+  return unpackError(carried, isOurs ? signal.reason : undefined);
 }
 
 function aborted(signal: AbortSignal): RemoteError {

@@ -130,9 +130,9 @@ function failure(command: string, error: ExecFileException, stderr: string, time
 
 function readOutput(output: string, source: string, now: number): Held {
   const text = output.trim();
-  const { token, expiresAt: told } = text.startsWith("{") ? readJson(text, source, now) : { token: text };
+  const { token, expiresAt: expiry } = text.startsWith("{") ? readJson(text, source, now) : { token: text };
   const checked = checkToken(token, source);
-  const expiresAt = told ?? describeToken(checked)?.expiresAt ?? Number.POSITIVE_INFINITY;
+  const expiresAt = expiry ?? describeToken(checked)?.expiresAt ?? Number.POSITIVE_INFINITY;
   const replaceAt = Math.max(replacementTime(now, expiresAt), now + PAUSE_MS);
   return { token: checked, expiresAt, replaceAt };
 }
@@ -146,11 +146,11 @@ function readJson(text: string, source: string, now: number): { token: string; e
     });
   }
   const { expiresAt, expires_in: seconds } = value;
-  const told = typeof expiresAt === "string" ? Date.parse(expiresAt) : Number.NaN;
-  if (expiresAt !== undefined && expiresAt !== null && Number.isNaN(told)) {
+  const expiry = typeof expiresAt === "string" ? Date.parse(expiresAt) : Number.NaN;
+  if (expiresAt !== undefined && expiresAt !== null && Number.isNaN(expiry)) {
     throw new RemoteError("unauthorized", `${source}: expiresAt: expected a time in ISO 8601`, { isUnsent: true });
   }
-  if (!Number.isNaN(told)) return { token, expiresAt: told };
+  if (!Number.isNaN(expiry)) return { token, expiresAt: expiry };
   return { token, expiresAt: typeof seconds === "number" ? now + seconds * 1000 : undefined };
 }
 

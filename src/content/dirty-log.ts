@@ -65,7 +65,7 @@ export interface DirtyLogContent {
 export interface DirtyLog {
   /** True if there was no list before. Earlier writes are then missing until the list is written anew. */
   readonly isNew: boolean;
-  add(told: Line): void;
+  add(line: Line): void;
   /**
    * Resolves when the added lines survive a crash of the daemon. Never rejects: if they cannot be written, the list is
    * marked as not whole, and they are written later.
@@ -206,9 +206,9 @@ export async function openDirtyLog(files: Files, path: string, log: Logger): Pro
 
   return {
     isNew,
-    add(told) {
-      isNaming ||= !("done" in told);
-      waiting.push(encode(jsonOf(told)));
+    add(added) {
+      isNaming ||= !("done" in added);
+      waiting.push(encode(jsonOf(added)));
     },
     flush,
     async sync() {
@@ -283,10 +283,10 @@ function parse(text: string, isFromStart: boolean): DirtyLogContent {
   const found = new Map<Written["kernelNodeId"], Written>();
   for (const [index, one] of lines.entries()) {
     if (one === "" || (index === 0 && isWhole)) continue;
-    const told = parseLine(one);
-    if (told === undefined) isWhole = false;
-    else if ("done" in told) found.delete(told.kernelNodeId);
-    else found.set(told.kernelNodeId, told);
+    const parsed = parseLine(one);
+    if (parsed === undefined) isWhole = false;
+    else if ("done" in parsed) found.delete(parsed.kernelNodeId);
+    else found.set(parsed.kernelNodeId, parsed);
   }
   return { written: found, isWhole };
 }

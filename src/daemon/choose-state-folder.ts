@@ -44,9 +44,9 @@ export async function chooseStateFolder(
       return { workspace, folder: (await insistently(() => findRoot(client, workspace, settings))).id };
     };
     const asked = ask();
-    const told = known === undefined ? { value: await asked } : await atOnce(systemClock, asked);
-    if (known !== undefined && told === undefined) return known;
-    const { workspace, folder } = told?.value ?? {};
+    const answer = known === undefined ? { value: await asked } : await atOnce(systemClock, asked);
+    if (known !== undefined && answer === undefined) return known;
+    const { workspace, folder } = answer?.value ?? {};
     if (workspace !== undefined) {
       return defaultStateFolder(stateHome, workspace.id, { folder, isPast: settings.at !== undefined });
     }

@@ -72,16 +72,16 @@ export function startDatabaseBackups(
     const begun = elapsed();
     const counted = changes();
     const path = await newCopy(needs);
-    const told = await inThread({ from: database, to: path });
-    if ("damage" in told) onDamage(told.damage);
-    else if ("failed" in told) log.warn({ why: told.failed }, "no copy of the database could be made");
+    const reply = await inThread({ from: database, to: path });
+    if ("damage" in reply) onDamage(reply.damage);
+    else if ("failed" in reply) log.warn({ why: reply.failed }, "no copy of the database could be made");
     else {
       await keepCopy(needs, path);
       copied = counted;
     }
     lastAt = elapsed();
     tookMs = minus(lastAt, begun);
-    if ("made" in told) log.info({ size, tookMs: Math.round(tookMs) }, "a copy of the database was made");
+    if ("made" in reply) log.info({ size, tookMs: Math.round(tookMs) }, "a copy of the database was made");
     else await files.remove(path);
   }
 

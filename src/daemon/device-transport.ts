@@ -109,7 +109,7 @@ export function deviceTransport(options: DeviceOptions): Transport {
           hushKernel() {
             resumeReplays ??= replays.pause();
             kernelCache.hush();
-            return device.told();
+            return device.delivered();
           },
           unhushKernel() {
             useKernelCache();

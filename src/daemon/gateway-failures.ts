@@ -9,14 +9,14 @@ import type { Logger } from "../lib/log.ts";
  * same message only once in a row.
  */
 export function onGatewayFailure(transport: Transport, log: Logger, onSilence: () => void): Transport {
-  let told: string | undefined;
+  let lastLogged: string | undefined;
   return {
     send: (request) =>
       transport.send(request).catch((error: unknown) => {
         onSilence();
-        if (error instanceof RemoteError && isOfStranger(error) && error.message !== told) {
-          told = error.message;
-          log.warn({}, told);
+        if (error instanceof RemoteError && isOfStranger(error) && error.message !== lastLogged) {
+          lastLogged = error.message;
+          log.warn({}, lastLogged);
         }
         throw error;
       }),

@@ -21,7 +21,7 @@ const IN_HAND_LIMIT_MS = 10_000;
 /** The limit for this daemon's own work. Work that still hangs then is left as after a crash. */
 const REST_LIMIT_MS = 10_000;
 const CHECK_LIMIT_MS = 30_000;
-const TOLD_LIMIT_MS = 10_000;
+const DELIVERY_LIMIT_MS = 10_000;
 /** Argument for the daemon's program: it only checks whether it could start, and ends. */
 export const CHECK_ARGUMENT = "--check";
 
@@ -97,9 +97,9 @@ export function createHandOver(
         systemClock.step("reload: checked");
         // A notification may wait in the kernel for a program that waits for an answer of this daemon. This process
         // could then not end before the successor has answered.
-        if (!(await withTimeout(served.hushKernel(), TOLD_LIMIT_MS))) {
+        if (!(await withTimeout(served.hushKernel(), DELIVERY_LIMIT_MS))) {
           served.unhushKernel();
-          throw new Refused(`the kernel has been busy for ${TOLD_LIMIT_MS / 1000} s; try again`);
+          throw new Refused(`the kernel has been busy for ${DELIVERY_LIMIT_MS / 1000} s; try again`);
         }
         systemClock.step("reload: kernel told");
       } catch (error) {

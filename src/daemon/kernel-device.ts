@@ -11,7 +11,7 @@ export interface KernelDevice {
   /** Can be called once the device is open. From then on the addon answers on the fast path where it holds leases. */
   moveBy(mover: DeviceFastPath): void;
   /** Resolves when the kernel has taken in all notifications. */
-  told(): Promise<unknown>;
+  delivered(): Promise<unknown>;
   /** From now on new requests wait in the kernel. */
   pause(): void;
 }
@@ -20,7 +20,7 @@ const ECANCELED = 125;
 
 export function kernelDevice(descriptor: number): KernelDevice {
   let device: Device | undefined;
-  const telling = new Set<Promise<number>>();
+  const deliveries = new Set<Promise<number>>();
   return {
     open(onRequests, onEnd) {
       const opened = openDevice(descriptor, DEVICE_BUFFER_SIZE, onRequests, onEnd);
@@ -35,12 +35,12 @@ export function kernelDevice(descriptor: number): KernelDevice {
     },
     async notify(way, messages) {
       if (device === undefined) return ECANCELED;
-      const told = device.notify(way, messages);
-      telling.add(told);
-      return told.finally(() => telling.delete(told));
+      const delivery = device.notify(way, messages);
+      deliveries.add(delivery);
+      return delivery.finally(() => deliveries.delete(delivery));
     },
     moveBy: (fastPath) => device !== undefined && fastPath.use(device),
-    told: () => Promise.all(telling),
+    delivered: () => Promise.all(deliveries),
     pause: () => device?.pauseReading(),
   };
 }

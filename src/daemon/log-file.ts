@@ -64,6 +64,7 @@ function standardError(): (line: string) => void {
   };
 }
 
+/** The key `told` of a line (start.ts): the supervisor reports the error, so standard error would show it twice. */
 function wordsOf(line: string): string | undefined {
   const { msg, err, error, told } = JSON.parse(line) as {
     msg?: string;

@@ -110,9 +110,9 @@ async function openChecked(needs: OpenNeeds, note: string | undefined): Promise<
 /** Checks a large database in a thread: the check takes longer than a supervisor waits for a heartbeat. */
 async function look(needs: OpenNeeds, connection: Connection): Promise<string | undefined> {
   if (((await sizeOf(needs, needs.database)) ?? 0) <= SMALL) return damageIn(connection);
-  const told = await inThread({ from: needs.database });
-  if ("failed" in told) return damageIn(connection);
-  return "damage" in told ? told.damage : undefined;
+  const reply = await inThread({ from: needs.database });
+  if ("failed" in reply) return damageIn(connection);
+  return "damage" in reply ? reply.damage : undefined;
 }
 
 /** When the disk is full, gives up the reserve and begins again. A repair can begin again after any step. */
@@ -165,7 +165,7 @@ async function repairOnce(needs: OpenNeeds, why: string, wentDown: boolean): Pro
     connection.close();
     throw error;
   }
-  onStep?.("told");
+  onStep?.("setting written");
   await removeNote(needs);
   return { connection, repaired: said };
 }

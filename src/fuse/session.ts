@@ -321,7 +321,7 @@ export function createSession(options: SessionOptions): Session {
   function interrupt(id: number): void {
     const request = requests.find(id);
     log.debug({ op: "INTERRUPT", id, found: request !== undefined }, "operation");
-    if (request !== undefined) endIfTold(request);
+    if (request !== undefined) endIfFatal(request);
   }
 
   /**
@@ -329,10 +329,10 @@ export function createSession(options: SessionOptions): Session {
    * was stopped for a while, or whose child ended, expects no error from its calls on files. The handler sends the
    * answer, because it alone knows whether it can still stop.
    */
-  function endIfTold(request: InFlight): void {
+  function endIfFatal(request: InFlight): void {
     if (isOver || requests.find(request.id) !== request) return;
     if (!hasFatalSignal(request.pid)) {
-      clock.setTimer(NEXT_SIGNAL_MS, () => endIfTold(request));
+      clock.setTimer(NEXT_SIGNAL_MS, () => endIfFatal(request));
       return;
     }
     request.interrupted = true;

@@ -250,16 +250,16 @@ function entry(value: unknown): unknown {
   return data === undefined ? { id: receipt.parse(value).id } : entryOf(data);
 }
 
-function entryOf(told: Node) {
-  const isFile = told.kind === "file";
+function entryOf(shown: Node) {
+  const isFile = shown.kind === "file";
   return {
-    id: told.id,
+    id: shown.id,
     type: isFile ? "FILE" : "FOLDER",
-    path: told.path,
-    title: told.name,
-    in: told.parentId,
-    changed: Date.parse(told.modifiedAt),
-    ...(isFile ? { media: told.mimeType, bytes: told.size, head: { id: told.head } } : {}),
+    path: shown.path,
+    title: shown.name,
+    in: shown.parentId,
+    changed: Date.parse(shown.modifiedAt),
+    ...(isFile ? { media: shown.mimeType, bytes: shown.size, head: { id: shown.head } } : {}),
   };
 }
 
@@ -274,8 +274,8 @@ function translate(route: BareRoute, { status, headers, body }: GatewayAnswer): 
   if (body?.kind === "json") {
     const value: unknown = JSON.parse(body.text);
     if (status >= 400) return refusal(status, value, headers);
-    const told = route.answer(value);
-    return told === undefined ? { status: 204, headers: {} } : jsonAnswer(status, told);
+    const reworded = route.answer(value);
+    return reworded === undefined ? { status: 204, headers: {} } : jsonAnswer(status, reworded);
   }
   const { etag: _, "accept-ranges": __, ...kept } = headers;
   return { status, headers: kept, ...(body === undefined ? {} : { body }) };

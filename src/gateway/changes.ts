@@ -74,7 +74,7 @@ interface State {
 }
 
 function append(
-  context: Pick<Context, "store" | "told">,
+  context: Pick<Context, "store" | "withNews">,
   change: Change,
   node: { id: string; workspace: string },
   kind: string,
@@ -83,9 +83,9 @@ function append(
   /** Bytes by which the workspace grows. */
   growth = 0,
 ): number {
-  const { store, told } = context;
+  const { store, withNews } = context;
   tellFirst(context, change.time, node.id);
-  if (change.journaled) told.add(node.workspace);
+  if (change.journaled) withNews.add(node.workspace);
   const entry = change.journaled ? nextEntry(store, node.workspace, growth) : null;
   if (!change.journaled && growth !== 0) addUsed(store, node.workspace, growth);
   const { lastInsertRowid } = store

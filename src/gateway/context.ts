@@ -53,5 +53,5 @@ export interface Context {
   /** Signals committed journal entries, and changes of the options. */
   readonly news: Signal;
   /** Workspaces that got entries since the last commit. */
-  readonly told: Set<string>;
+  readonly withNews: Set<string>;
 }

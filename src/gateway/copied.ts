@@ -8,7 +8,7 @@
 import type { Context } from "./context.ts";
 import type { Store } from "./store.ts";
 
-type Needs = Pick<Context, "store" | "told">;
+type Needs = Pick<Context, "store" | "withNews">;
 
 const SLICE = 250;
 
@@ -61,7 +61,7 @@ function remove(store: Store, nodes: readonly string[]): void {
 }
 
 /** Appends an entry for each node, as if the change that made it came now. */
-function tell({ store, told }: Needs, time: number, nodes: readonly string[]): void {
+function tell({ store, withNews }: Needs, time: number, nodes: readonly string[]): void {
   if (nodes.length === 0) return;
   const refs = JSON.stringify(nodes);
   const counted = store
@@ -81,7 +81,7 @@ function tell({ store, told }: Needs, time: number, nodes: readonly string[]): v
        ORDER BY c.position`,
     )
     .run({ time, entry: counted.entries - nodes.length, refs });
-  told.add(counted.id);
+  withNews.add(counted.id);
 }
 
 /** Removes some nodes of a copy without a place, the last ones first. True if more are left. */

@@ -214,12 +214,12 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   const lists = createSortedLists();
   store.beforeCommit(() => clock.step("gateway: about to commit"));
   store.afterCommit(() => clock.step("gateway: committed"));
-  const told = new Set<string>();
+  const withNews = new Set<string>();
   store.afterCommit(() => {
-    news.fire(told);
-    told.clear();
+    news.fire(withNews);
+    withNews.clear();
   });
-  store.afterRollback(() => told.clear());
+  store.afterRollback(() => withNews.clear());
   store.afterRollback(lists.forget);
   let engines: EngineQueue | undefined;
   const context: Context = {
@@ -248,7 +248,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     copying: new Set(),
     lists,
     news,
-    told,
+    withNews,
   };
   const issueToken = (claims: TokenClaims) => signToken(signingKey, clock, claims, accountStore.revokedUntil());
   const triggers = createDispatcher(context, log);
@@ -319,35 +319,36 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     const handler = HANDLERS[route.operation] as Handler<OperationName>;
     for (let tries = 1; ; tries += 1) {
       const rollbacks = store.rollbacks();
-      const told = await toldBy(() => handler(context, call));
+      const outcome = await outcomeOf(() => handler(context, call));
       clock.step("gateway: about to answer");
       if (request.method === "GET" && rollbacks !== store.rollbacks()) {
         if (tries < READ_TRIES) continue;
         throw unsettled();
       }
-      if ("error" in told) throw mayRead(call.caller) ? told.error : withoutNode(told.error);
-      return told.answer;
+      if ("error" in outcome) throw mayRead(call.caller) ? outcome.error : withoutNode(outcome.error);
+      return outcome.answer;
     }
   }
 
-  type Told = { readonly answer: GatewayAnswer } | { readonly error: unknown };
+  type Outcome = { readonly answer: GatewayAnswer } | { readonly error: unknown };
 
-  async function toldBy(handle: () => GatewayAnswer | Promise<GatewayAnswer>): Promise<Told> {
-    let told: Told;
+  async function outcomeOf(handle: () => GatewayAnswer | Promise<GatewayAnswer>): Promise<Outcome> {
+    let outcome: Outcome;
     try {
       const given = handle();
-      told = { answer: given instanceof Promise ? await given : given };
+      outcome = { answer: given instanceof Promise ? await given : given };
     } catch (error) {
-      told = { error };
+      outcome = { error };
     }
-    const details = "answer" in told ? told.answer : told.error instanceof ProblemError ? told.error.details : {};
-    if (details.isCommitted === true) return told;
+    const details =
+      "answer" in outcome ? outcome.answer : outcome.error instanceof ProblemError ? outcome.error.details : {};
+    if (details.isCommitted === true) return outcome;
     // This is asked in the turn in which the handler ends: the commit of a later turn does not concern the answer.
     const pending = store.committed();
     return pending === undefined
-      ? told
+      ? outcome
       : pending.then(
-          () => told,
+          () => outcome,
           (error: unknown) => ({ error }),
         );
   }
@@ -385,9 +386,9 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   }
 
   return {
-    async handle(request, reword = (told) => told) {
-      const told = await tell(request, reword);
-      return { ...told, headers: { ...told.headers, date: new Date(clock.wallClock()).toUTCString() } };
+    async handle(request, reword = (answered) => answered) {
+      const answered = await tell(request, reword);
+      return { ...answered, headers: { ...answered.headers, date: new Date(clock.wallClock()).toUTCString() } };
     },
     openApi,
     setOptions,

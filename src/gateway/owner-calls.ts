@@ -45,9 +45,9 @@ export function ownerCalls(retention: Retention): (request: GatewayRequest) => P
     try {
       return jsonAnswer(200, await answer(asked));
     } catch (error) {
-      const told =
+      const refusal =
         error instanceof ProblemError ? error : new ProblemError(500, `${failed().message} ${String(error)}`);
-      return jsonAnswer(told.status, told.document);
+      return jsonAnswer(refusal.status, refusal.document);
     }
   };
 }
@@ -90,10 +90,10 @@ async function asked(socketPath: string, method: string, path: string, body: unk
     });
     sent.end(body === undefined ? undefined : JSON.stringify(body));
     const answer = await answered;
-    const told: unknown = JSON.parse(await text(answer));
+    const value: unknown = JSON.parse(await text(answer));
     const { statusCode: status = 0 } = answer;
-    if (status === 200) return told;
-    const { detail = "it does not say why", field } = problem.parse(told);
+    if (status === 200) return value;
+    const { detail = "it does not say why", field } = problem.parse(value);
     throw new ProblemError(status, detail, field === undefined ? {} : { field });
   } finally {
     place.close();

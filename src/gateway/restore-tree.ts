@@ -70,7 +70,7 @@ function restoreSlice(context: Context, call: Call<"restoreTree">, wanted: Wante
       change ??= beginChange(context, changeOf(call.caller, wanted.idempotencyKey));
       return change;
     },
-    told: (item) => void items.push(item),
+    onItem: (item) => void items.push(item),
     changedAt(position) {
       changedAt = position;
       cost += COSTS.change;
@@ -120,9 +120,9 @@ function restoreTopmost(restoring: Restoring, row: NodeRow): Level[] {
  * Checks the way down that came back with the request: it must lead to folders of this workspace. When a folder is not
  * in the folder above it any more, the way ends there.
  */
-function wayAgain(store: Store, top: NodeRow, plan: boolean, told: readonly Level[]): Level[] {
+function wayAgain(store: Store, top: NodeRow, plan: boolean, earlier: readonly Level[]): Level[] {
   const way: Level[] = [];
-  for (const step of told) {
+  for (const step of earlier) {
     const row = findNode(store, step.id);
     if (row === undefined || row.workspace !== top.workspace) throw badCursor();
     const above = way.at(-1);

@@ -27,7 +27,7 @@ export interface Restoring {
   /** The change of the transaction, begun when something has to be changed. */
   readonly change: () => Change;
   /** Reports a step that was done, or would be done. */
-  readonly told: (item: RestoredItem) => void;
+  readonly onItem: (item: RestoredItem) => void;
   /** Reports the position of the last change. */
   readonly changedAt: (position: number) => void;
   /** True if a node was in the tree then. */
@@ -47,19 +47,19 @@ export function restorePlace(
   parent: string,
   pathIn: string,
 ): string | undefined {
-  const { context, root, plan, told } = restoring;
+  const { context, root, plan, onItem } = restoring;
   const { store } = context;
   const isThere = now.deleted === 0 && now.parent === parent;
   if (isThere && now.name === then.name) return now.name;
   const from = pathOf(store, now, NOW);
   if (now.deleted === 1 && !isRestorable(store, now.id)) {
-    told({ action: "skip", nodeId: now.id, kind: now.kind, path: from, reason: "it is no longer kept" });
+    onItem({ action: "skip", nodeId: now.id, kind: now.kind, path: from, reason: "it is no longer kept" });
     return undefined;
   }
   // In a plan, the folder may still be anywhere.
   if (now.deleted === 0 && isWithin(store, plan ? root : parent, now.id)) {
     const reason = "the folder it was in is below it now";
-    told({ action: "skip", nodeId: now.id, kind: now.kind, path: from, reason });
+    onItem({ action: "skip", nodeId: now.id, kind: now.kind, path: from, reason });
     return now.name;
   }
   const name = freeName(restoring, parent, then.name, now.id);
@@ -67,10 +67,10 @@ export function restorePlace(
   const place = { nodeId: now.id, kind: now.kind, path: joinPath(pathIn, name) };
   if (now.deleted === 1) {
     apply(restoring, now, "restored", { deleted: false, parent, name });
-    told({ action: "restore", ...place });
+    onItem({ action: "restore", ...place });
   } else {
     apply(restoring, now, "moved", { parent, name });
-    told({ action: "move", ...place, from });
+    onItem({ action: "move", ...place, from });
   }
   return name;
 }
@@ -98,21 +98,21 @@ function freeName(restoring: Restoring, parent: string, name: string, own: strin
 
 /** Deletes a node that did not exist then. A folder that is not empty stays. */
 export function removeNode(restoring: Restoring, now: NodeRow): void {
-  const { context, plan, told } = restoring;
+  const { context, plan, onItem } = restoring;
   const { store } = context;
   const about = { nodeId: now.id, kind: now.kind, path: pathOf(store, now, NOW) };
   const child = store.prepare("SELECT 1 FROM node WHERE parent = ? AND deleted = 0 LIMIT 1");
   if (!plan && child.get(now.id) !== undefined) {
-    told({ action: "skip", ...about, reason: "the folder is not empty" });
+    onItem({ action: "skip", ...about, reason: "the folder is not empty" });
     return;
   }
   apply(restoring, now, "deleted", { deleted: true });
-  told({ action: "delete", ...about });
+  onItem({ action: "delete", ...about });
 }
 
 /** Restores the content and the attributes of the moment. */
 export function restoreContent(restoring: Restoring, id: string, then: NodeRow, path: string): void {
-  const { context, told } = restoring;
+  const { context, onItem } = restoring;
   const { store } = context;
   const now = findNode(store, id);
   if (now === undefined) return;
@@ -120,7 +120,7 @@ export function restoreContent(restoring: Restoring, id: string, then: NodeRow, 
   const isOther = now.head !== then.head && now.hash !== then.hash;
   const content = isOther && then.head !== null ? contentOf(context, then.head) : undefined;
   if (isOther && content === undefined) {
-    told({ action: "skip", ...about, reason: "the version of then is no longer kept" });
+    onItem({ action: "skip", ...about, reason: "the version of then is no longer kept" });
     return;
   }
   const before = attributesShown(now);
@@ -129,14 +129,14 @@ export function restoreContent(restoring: Restoring, id: string, then: NodeRow, 
   if (content === undefined) {
     if (sameValue(own, wanted)) return;
     apply(restoring, now, "changed", { attributes: link === undefined ? wanted : { ...wanted, link } });
-    told({ action: "attributes", ...about });
+    onItem({ action: "attributes", ...about });
     return;
   }
   // The other names of a linked file get the content too: it is the latest save.
   const saves = link === undefined ? [] : savesOfContent(content.hash, savesOfLink(link));
   const attributes = link === undefined ? wanted : { ...wanted, link: { ...link, hash: content.hash, saves } };
   apply(restoring, now, "updated", { attributes, content });
-  told({ action: "content", ...about });
+  onItem({ action: "content", ...about });
 }
 
 function apply(restoring: Restoring, now: NodeRow, kind: ChangeKind, to: NodeChange): void {

@@ -57,7 +57,7 @@ export interface TokenFileNeeds {
 /** The returned function checks the file, and writes a new token when the held one is not valid for long enough. */
 export function tokenFileKeeper({ dataDir, accounts, log, read, issue }: TokenFileNeeds): () => void {
   const file = tokenPath(dataDir);
-  let told: string | undefined;
+  let lastLogged: string | undefined;
 
   function look(): void {
     const workspace = staleIn(readFileSync(file, "utf8").trim());
@@ -77,12 +77,13 @@ export function tokenFileKeeper({ dataDir, accounts, log, read, issue }: TokenFi
   return () => {
     try {
       look();
-      told = undefined;
+      lastLogged = undefined;
     } catch (error) {
       if (hasCode(error, "ENOENT")) return;
       const { message } = error as Error;
-      if (message !== told) log.error({ err: error }, "the token of wsfs start could not be renewed; tried again");
-      told = message;
+      if (message !== lastLogged)
+        log.error({ err: error }, "the token of wsfs start could not be renewed; tried again");
+      lastLogged = message;
     }
   };
 }

@@ -37,16 +37,16 @@ export interface Staged {
 
 /** Returns the position of the last node. A folder comes before its content. */
 export function createTreeRows(
-  context: Pick<Context, "store" | "options" | "told">,
+  context: Pick<Context, "store" | "options" | "withNews">,
   change: Change,
   workspace: string,
   rows: readonly NewTreeRow[],
   staged?: Staged,
 ): number {
-  const { store, told } = context;
+  const { store, withNews } = context;
   const { position: before } = lastChange(store);
   const entry = staged === undefined ? countIn(context, change, workspace, rows) : null;
-  if (entry !== null) told.add(workspace);
+  if (entry !== null) withNews.add(workspace);
   const isJournaled = staged?.journaled ?? change.journaled;
   const placed = (row: NewTreeRow) => row.kind === "file" || isJournaled;
   /** Places in these folders are counted at once, not one by one. */

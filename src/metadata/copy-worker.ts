@@ -13,23 +13,23 @@ import { damageIn, finishCopy, isDamage } from "./damage.ts";
 const ALL_PAGES = 2 ** 30;
 
 const { from, to } = z.object({ from: z.string(), to: z.string().optional() }).parse(workerData);
-const reply = (told: CopyReply) => parentPort?.postMessage(told);
+const reply = (message: CopyReply) => parentPort?.postMessage(message);
 const failed = (error: unknown) => {
   const text = error instanceof Error ? error.message : String(error);
   reply(isDamage(error) ? { damage: text } : { failed: text });
 };
 
-const toldOf = (damage: string | undefined) => reply(damage === undefined ? { made: true } : { damage });
+const replyOf = (damage: string | undefined) => reply(damage === undefined ? { made: true } : { damage });
 
 try {
   const database = openSqlite(from, { fileMustExist: true, readonly: true });
   if (to === undefined) {
-    toldOf(damageIn(database));
+    replyOf(damageIn(database));
     database.close();
   } else {
     database
       .backup(to, { progress: () => ALL_PAGES })
-      .then(() => toldOf(finishCopy(to)))
+      .then(() => replyOf(finishCopy(to)))
       .catch(failed)
       .finally(() => database.close());
   }

@@ -90,7 +90,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
         writers.tellEnded();
         for (const change of committing) change();
         commit.run();
-        writers.told();
+        writers.committed();
       }
       return result;
     } catch (error) {

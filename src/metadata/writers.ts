@@ -15,7 +15,7 @@ export function createWriters(database: Connection) {
   /** Ended writers whose end is not stored yet. */
   const ended = new Set<InodeId>();
   /** The ended writers whose end is in the transaction that is being committed. */
-  let told: InodeId[] = [];
+  let stored: InodeId[] = [];
 
   return {
     /** Begins a writer. Until `end`, the rows of the inode may be older than its file. */
@@ -35,15 +35,15 @@ export function createWriters(database: Connection) {
     },
     /** Stores the ends. Must be called within a transaction that is about to be committed. */
     tellEnded(): void {
-      told = [...ended];
-      for (const inode of told) {
+      stored = [...ended];
+      for (const inode of stored) {
         remove.run(inode);
         isNoted.tell(inode, false);
       }
     },
     /** Must be called after that transaction was committed. */
-    told(): void {
-      for (const inode of told) ended.delete(inode);
+    committed(): void {
+      for (const inode of stored) ended.delete(inode);
     },
   };
 }

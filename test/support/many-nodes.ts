@@ -45,7 +45,7 @@ export function makeFilledFolder(folder: FilledFolder): string {
       const time = Math.max(Math.floor(clock.wallClock()), lastChange(store).time);
       const change = { time, key: null, by: null, journaled: true };
       createTreeRows(
-        { store, options: DEFAULT_OPTIONS, told: new Set() },
+        { store, options: DEFAULT_OPTIONS, withNews: new Set() },
         change,
         workspace,
         start === 0 ? [own, ...files] : files,

@@ -47,10 +47,10 @@ export interface Replays {
   isSought(name: string, by: number): boolean;
   /** Notes the changes of a commit that are to be replayed. Called with each commit. */
   note(changed: Changed): void;
-  /** False: `told`, `madeHere` and `isToGo` have nothing to do for any place. */
+  /** False: `kernelKnows`, `madeHere` and `isToGo` have nothing to do for any place. */
   readonly isAnyPlace: boolean;
-  /** The kernel was told of the present state of this name. */
-  told(place: Place): void;
+  /** Notes that the kernel knows the present state of this name. */
+  kernelKnows(place: Place): void;
   /** A program made the name through the mount, so its watchers have heard of it. */
   madeHere(place: Place): void;
   /**

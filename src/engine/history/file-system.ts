@@ -235,7 +235,7 @@ export function withHistory(
     const listed = all.slice(from, Math.max(0, cookie + limit - dots.length));
     // Each place that the kernel hears of becomes a row. One transaction writes all of them.
     const folder = placeOf(id);
-    const told = withAttributes
+    const answers = withAttributes
       ? metadata.transaction(() => listed.map(([, place]) => found(place, entryValidMs(folder, place))))
       : [];
     return [
@@ -243,7 +243,7 @@ export function withHistory(
       ...listed.map(([name, place], index): FolderEntry => {
         const kind = isFolder(place) ? "folder" : place.is === "link" ? "symlink" : "file";
         const line = { name, inode, kind, cookie: from + index + dots.length + 1 } as const;
-        const one = told[index];
+        const one = answers[index];
         return one === undefined ? line : { ...line, inode: one.stat.inode, found: one };
       }),
     ];

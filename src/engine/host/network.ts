@@ -272,8 +272,8 @@ export function createNetwork(
     get scopes() {
       return scopes;
     },
-    tokenChanged(told) {
-      scopes = told;
+    tokenChanged(newScopes) {
+      scopes = newScopes;
       refused.clear();
       options.onChange("token");
     },

@@ -45,11 +45,11 @@ export function createReadOnly(
   let { lack } = options;
   let role = roleProblem(workspace);
 
-  function roleProblem(told: Workspace | undefined): string | undefined {
+  function roleProblem(found: Workspace | undefined): string | undefined {
     const ask = "ask an owner of it, then it goes on by itself";
-    if (told === undefined) return `you have no role in workspace "${workspace.name}" any more: ${ask}`;
-    if (told.role === undefined || includesRole(told.role, NEEDED)) return undefined;
-    return `your role in workspace "${told.name}" is ${told.role}, changing files takes ${NEEDED}: ${ask}`;
+    if (found === undefined) return `you have no role in workspace "${workspace.name}" any more: ${ask}`;
+    if (found.role === undefined || includesRole(found.role, NEEDED)) return undefined;
+    return `your role in workspace "${found.name}" is ${found.role}, changing files takes ${NEEDED}: ${ask}`;
   }
 
   function setRole(problem: string | undefined): void {
@@ -66,10 +66,10 @@ export function createReadOnly(
     get isForRole() {
       return role !== undefined;
     },
-    tokenChanged(told) {
-      if (lack !== undefined) lack = told;
+    tokenChanged(newLack) {
+      if (lack !== undefined) lack = newLack;
     },
-    shown: (told) => setRole(roleProblem(told)),
+    shown: (found) => setRole(roleProblem(found)),
     refused({ role: needed }) {
       // The next look tells which role the account has. Until then nothing is tried again.
       if (role === undefined) setRole(`changing files in workspace "${workspace.name}" takes the role ${needed}`);

@@ -273,9 +273,9 @@ export async function isSettled(context: Rows & Remote & Sync, signal: AbortSign
   const { settings } = metadata;
   // Without positions there is no way to find out.
   if (!client.features.isFull) return true;
-  const isTold = () => settings.getNumber("cursor") >= settings.getNumber("written");
+  const isInJournal = () => settings.getNumber("cursor") >= settings.getNumber("written");
   const isIndexed = () => settings.getNumber("indexed") >= settings.getNumber("written");
-  if (!isTold()) return false;
+  if (!isInJournal()) return false;
   if (isIndexed() && !context.shown.isAnyUnconfirmed()) return true;
   // A gateway that throttles, and counts refused requests too, would throttle for ever if it were asked.
   if (network.pauseMs("listNodes") > 0) return false;
@@ -286,7 +286,7 @@ export async function isSettled(context: Rows & Remote & Sync, signal: AbortSign
     network.failed(error);
     return false;
   }
-  return isTold() && isIndexed() && !context.shown.isAnyUnconfirmed();
+  return isInJournal() && isIndexed() && !context.shown.isAnyUnconfirmed();
 }
 
 function describe(

@@ -29,7 +29,7 @@ import type { Tree } from "../tree/index.ts";
 /** Names per transaction: programs wait while it runs. */
 const BATCH = 32;
 /** Kernel node ids in one message to the kernel. */
-const TOLD = 500;
+const MESSAGE_IDS = 500;
 /** Dropping begins when the limit is exceeded by this share of it. */
 const SLACK = 1 / 32;
 /** The pause until the next look at the number of names, in request times. It doubles while nothing can be dropped. */
@@ -112,9 +112,9 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
     if ((await unknownToKernel([kernelNodeId])).has(kernelNodeId)) return true;
     if (cache.prune === undefined) return false;
     for (let after: number | undefined = FIRST_COOKIE; after !== undefined && mayDrop(); ) {
-      const names = metadata.entries.list(id, after, TOLD);
+      const names = metadata.entries.list(id, after, MESSAGE_IDS);
       await cache.prune([...kernelNodeIdsOf(names).keys()]);
-      after = names.length < TOLD ? undefined : names.at(-1)?.id;
+      after = names.length < MESSAGE_IDS ? undefined : names.at(-1)?.id;
     }
     await cache.prune([kernelNodeId]);
     return (await unknownToKernel([kernelNodeId])).has(kernelNodeId);

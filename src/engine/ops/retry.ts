@@ -19,8 +19,8 @@ export async function retryNow(
   const found = new Set<string>();
   let retried = 0;
   network.retry();
-  const isToldOf = context.quota.limit !== undefined || context.readOnly.isForRole;
-  if (isToldOf && network.isOnline) await context.quota.look();
+  const mayBeLimited = context.quota.limit !== undefined || context.readOnly.isForRole;
+  if (mayBeLimited && network.isOnline) await context.quota.look();
   for await (const rows of inSlices(context, metadata.nodes.dirty)) {
     const chosen = paths === undefined ? rows : rows.filter((row) => isAsked(context, row, paths, found));
     if (chosen.length === 0) continue;

@@ -39,7 +39,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
   /** By subject, so that a subject that changes again before its turn is replayed once. */
   const waiting = new Map<string, Change>();
   /** Places that were empty before a change. `isTold`: the kernel has heard of the new entry since. */
-  const filled = new Map<string, { isTold: boolean }>();
+  const filled = new Map<string, { isKnownToKernel: boolean }>();
   /** Places that are empty since a change. */
   const emptied = new Set<string>();
   let steps: Replay[] = [];
@@ -65,10 +65,10 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     waiting.set(key, { ...what, noted: asked });
     if (waiting.size === WAITING_MAX) log.warn({}, "more changes than are told to programs that watch for them");
     if (what.what === "move") {
-      filled.set(keyOf(what.to), { isTold: false });
+      filled.set(keyOf(what.to), { isKnownToKernel: false });
       emptied.add(keyOf(what.from));
     } else if (what.what === "name") {
-      if (what.before === null) filled.set(keyOf(what), { isTold: false });
+      if (what.before === null) filled.set(keyOf(what), { isKnownToKernel: false });
       else emptied.add(keyOf(what));
     }
   }
@@ -275,7 +275,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     return row.kind !== "file" || (context.cacheFiles.writersOf(row) === 0 && metadata.entries.links(row.id) === 1);
   }
 
-  const isUnreported = (place: Place) => isNew(place) && filled.get(keyOf(place))?.isTold === false;
+  const isUnreported = (place: Place) => isNew(place) && filled.get(keyOf(place))?.isKnownToKernel === false;
   const canAskAgain = (place: Place) => isNew(place) && cache.expireNow !== undefined && cache.expiresNames;
 
   function takeNext(): Replay | undefined {
@@ -315,9 +315,9 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     get isAnyPlace() {
       return filled.size + emptied.size > 0;
     },
-    told(place) {
+    kernelKnows(place) {
       const one = filled.get(keyOf(place));
-      if (one !== undefined) one.isTold = true;
+      if (one !== undefined) one.isKnownToKernel = true;
     },
     madeHere: (place) => void filled.delete(keyOf(place)),
     isToGo: (place) => emptied.has(keyOf(place)),

@@ -300,12 +300,12 @@ function noticeFolders(context: Kernel & Tree, entries: readonly JournalEntry[])
   }
 }
 
-type Told = Node | "hidden" | "gone";
+type NodeNews = Node | "hidden" | "gone";
 /**
  * The nodes that were read, by id. "gone": the id answers 404. "hidden": the account may not read the node, or the
  * gateway fails to tell of it.
  */
-export type News = Map<string, Told>;
+export type News = Map<string, NodeNews>;
 
 /** Reads the nodes of the entries that are news. Rejects with a RemoteError. */
 export async function readNews(
@@ -329,13 +329,13 @@ async function readInto(
     const wanted = unreadNews(context, entries, nodes);
     if (wanted.length === 0) return;
     await forEachAtOnce(wanted, READERS, async (id) => {
-      nodes.set(id, (await readTold(context, id, signal)) ?? "gone");
+      nodes.set(id, (await readNewsOf(context, id, signal)) ?? "gone");
     });
   }
 }
 
 /** A node of which the gateway fails to tell must not hold up the others: it counts as hidden, and is read again. */
-function readTold(context: Sync, id: string, signal: AbortSignal): Promise<Told | undefined> {
+function readNewsOf(context: Sync, id: string, signal: AbortSignal): Promise<NodeNews | undefined> {
   return context.nodeReader.readOrHidden(id, signal).catch((error: unknown) => {
     if (context.nodeReader.isUntellable(error)) return "hidden";
     throw error;
@@ -349,7 +349,7 @@ function unreadNews(context: Rows & Remote & Tree, entries: readonly JournalEntr
 }
 
 /** True: the node was not asked for, or was not found. */
-export const isUnread = (node: Told | undefined) => node === undefined || node === "gone";
+export const isUnread = (node: NodeNews | undefined) => node === undefined || node === "gone";
 
 function isNews(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
   const { metadata } = context;
@@ -420,7 +420,7 @@ export function applyEntries(
   }
 }
 
-function applyEntry(context: Rows & Remote & Uploads & Sync, entry: JournalEntry, node: Told | undefined): void {
+function applyEntry(context: Rows & Remote & Uploads & Sync, entry: JournalEntry, node: NodeNews | undefined): void {
   context.shown.confirmByJournal(entry);
   // A deletion needs no read, and earlier states can no longer be read.
   if (entry.kind === "deleted") {

@@ -86,7 +86,7 @@ export function createHistoryCheck(
    * Reads the node. If the gateway has failed to tell of it for the settle time, it counts as hidden, so that it does
    * not keep the journal from being followed.
    */
-  async function readTold(id: string, signal: AbortSignal): Promise<Node | "hidden" | undefined> {
+  async function readAcknowledged(id: string, signal: AbortSignal): Promise<Node | "hidden" | undefined> {
     try {
       const node = await context.nodeReader.readOrHidden(id, signal);
       unconfirmedSince = undefined;
@@ -103,7 +103,7 @@ export function createHistoryCheck(
   async function has(change: ReturnType<History["toAsk"]>[number], signal: AbortSignal): Promise<boolean | undefined> {
     const { id, revision, head, lastKey, modifiedAt, isDeleted, isContent } = change;
     if (!isDeleted && !isExpected(id)) return true;
-    const node = await readTold(id, signal);
+    const node = await readAcknowledged(id, signal);
     if (node === "hidden" || (isDeleted && node === undefined)) return true;
     // The node was removed here during the read.
     if (!isDeleted && !isExpected(id)) return true;
@@ -129,10 +129,10 @@ export function createHistoryCheck(
       if (isThere === undefined) absent.add(change.id);
     }
     if (absent.size === 0) return true;
-    const isAllTold = await readAhead(absent, signal);
+    const isJournalComplete = await readAhead(absent, signal);
     if (absent.size === 0) return true;
     absentSince ??= runtime.elapsed();
-    return minus(runtime.elapsed(), absentSince) < (isAllTold ? NOT_FOUND_MS : LATE_MS) ? undefined : false;
+    return minus(runtime.elapsed(), absentSince) < (isJournalComplete ? NOT_FOUND_MS : LATE_MS) ? undefined : false;
   }
 
   /** Takes nodes that the journal tells as removed out of `absent`. True: it reaches the last acknowledged write. */

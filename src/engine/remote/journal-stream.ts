@@ -100,10 +100,10 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
     };
     const begun = metadata.settings.getNumber("cursor");
     let position = begun;
-    const told = client.streamJournal(begun, { workspace: workspace.id, onHeard, signal });
+    const stream = client.streamJournal(begun, { workspace: workspace.id, onHeard, signal });
     try {
       for (;;) {
-        const next = await unlessAborted(told.next(), signal);
+        const next = await unlessAborted(stream.next(), signal);
         if (next === undefined || next.done === true) return;
         // Skips entries that a gateway repeats from before the asked position.
         if (next.value.position <= begun || next.value.position === position) continue;
@@ -120,7 +120,7 @@ export function createJournalStream(context: Rows & Kernel & Remote & Host): Jou
       }
     } finally {
       // The end of the generator may be long in coming on a broken connection, and does not matter.
-      told.return().catch(() => {});
+      stream.return().catch(() => {});
       isOpen = false;
       changes += 1;
       entries = [];

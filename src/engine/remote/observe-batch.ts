@@ -22,12 +22,12 @@ const UNOBSERVED_MS = 90_000;
  * Call Observer.node for each node afterwards: after an error here, that does the work one node at a time. Never call
  * this within a transaction, because an error must roll back this step alone.
  */
-export function observeTogether(context: Rows & Host & Tree & Sync, told: Iterable<Node>, source: Source): void {
+export function observeTogether(context: Rows & Host & Tree & Sync, nodes: Iterable<Node>, source: Source): void {
   const { metadata } = context;
   try {
     metadata.transaction(() => {
       const moved: NodeRow[] = [];
-      for (const one of told) {
+      for (const one of nodes) {
         const row = note(context, one, source);
         if (row !== undefined && isMoved(context, row)) moved.push(row);
       }

@@ -67,7 +67,7 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
 
   async function lookup(caller: Caller, parent: KernelNodeId, name: string): Promise<Found | NegativeEntry> {
     const { current } = replays;
-    const asItIs = async () => told(parent, name, await fileSystem.lookup(caller, parent, name));
+    const asItIs = async () => answered(parent, name, await fileSystem.lookup(caller, parent, name));
     if (current === undefined || current === done || caller.pid !== replays.by) return asItIs();
     const absent = () => {
       throw new FsError("ENOENT", "as it was before the change");
@@ -124,7 +124,7 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
     const current = currentOf(caller, "made");
     if (!isPlace(parent, name, current) || !replays.isMaking(current)) return refuse();
     done = current;
-    const now = told(parent, name, await fileSystem.lookup(caller, parent, name));
+    const now = answered(parent, name, await fileSystem.lookup(caller, parent, name));
     return now.kernelNodeId === undefined || now.stat.kind !== current.kind ? refuse() : now;
   }
 
@@ -163,12 +163,12 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
   }
 
   /** The answer tells the kernel the present state of the name. */
-  function told<T extends Found | NegativeEntry>(parent: KernelNodeId, name: string, answer: T): T {
+  function answered<T extends Found | NegativeEntry>(parent: KernelNodeId, name: string, answer: T): T {
     if (!replays.isAnyPlace) return answer;
     const place = placeOf(parent, name);
     if (place === undefined) return answer;
     if (answer.kernelNodeId !== undefined) {
-      replays.told(place);
+      replays.kernelKnows(place);
       return forNow(place, answer);
     }
     // With a negative entry, the kernel would not look the name up when its removal is replayed. So it gets ENOENT
@@ -194,7 +194,7 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
     async lookup(caller, parent, name) {
       if (replays.isSought(name, caller.pid)) throw new FsError("ENOENT", "no file has such a name");
       if (isReplayer(caller)) return lookup(caller, parent, name);
-      return shown(told(parent, name, await fileSystem.lookup(caller, parent, name)));
+      return shown(answered(parent, name, await fileSystem.lookup(caller, parent, name)));
     },
     forget(kernelNodeIds) {
       if (lent.size === 0) return fileSystem.forget(kernelNodeIds);
@@ -222,7 +222,7 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
         if (one === undefined) return entry;
         shown(one);
         if (!replays.isAnyPlace || folder === undefined) return entry;
-        replays.told({ folder, name });
+        replays.kernelKnows({ folder, name });
         return { ...entry, found: forNow({ folder, name }, one) };
       });
     },

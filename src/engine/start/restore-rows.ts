@@ -32,27 +32,27 @@ const RECENT = 2 * 1024 * 1024;
  * The note that the rows are older than the files. `known`: the newest kernel node id that they had given out when they
  * replaced the others.
  */
-const note = z.object({ why: z.string(), known: z.number().int().optional() });
+const restoredNote = z.object({ why: z.string(), known: z.number().int().optional() });
 
 /**
  * Brings rows that are older than the files up to them. Returns whether they were. `needsCheck`: the machine went down.
  */
 export async function bringBack(context: Needs["context"], needsCheck: boolean): Promise<boolean> {
   const { metadata, paths, log } = context;
-  const told = noteIn(metadata);
+  const note = noteIn(metadata);
   // Power loss takes bytes of files as well as rows: see sync/power-loss.ts.
-  if (told === undefined && (needsCheck || !wasBrokenOff(metadata))) return false;
-  const read = await context.dirtyLog.read(told === undefined ? RECENT : undefined);
+  if (note === undefined && (needsCheck || !wasBrokenOff(metadata))) return false;
+  const read = await context.dirtyLog.read(note === undefined ? RECENT : undefined);
   // The last lines of the list may never have reached the disk.
   const list = { ...read, isWhole: read.isWhole && !needsCheck };
-  if (told === undefined && !isAhead(context, list)) return false;
-  const why = told?.why ?? "the last changes of the database were lost";
+  if (note === undefined && !isAhead(context, list)) return false;
+  const why = note?.why ?? "the last changes of the database were lost";
   context.restored.why = why;
   log.warn({ why }, "the database is older than the files: they are compared");
 
   const files = new Set<KernelNodeId>();
   for await (const kernelNodeId of paths.cacheFiles()) files.add(kernelNodeId);
-  const known = told?.known ?? (await begin(context, why, list, files));
+  const known = note?.known ?? (await begin(context, why, list, files));
   const needs: Needs = { context, list, files, known, needsCheck, gateway: { answers: true } };
   for (const word of list.written.values()) if (files.has(word.kernelNodeId)) await bringFile(needs, word);
   for (const kernelNodeId of files) if (!list.written.has(kernelNodeId)) await judgeUnconfirmed(needs, kernelNodeId);
@@ -73,9 +73,9 @@ interface Needs {
   readonly gateway: { answers: boolean };
 }
 
-function noteIn({ settings }: Rows["metadata"]): z.infer<typeof note> | undefined {
+function noteIn({ settings }: Rows["metadata"]): z.infer<typeof restoredNote> | undefined {
   const text = settings.get("restored");
-  return text === undefined ? undefined : note.parse(JSON.parse(text));
+  return text === undefined ? undefined : restoredNote.parse(JSON.parse(text));
 }
 
 /** The mount before this one did not end in an orderly way. */

@@ -89,13 +89,13 @@ export async function findOut(
       return { found: { ...found, rootId: root?.id ?? found.rootId }, root };
     };
     const asked = ask();
-    const told = known === undefined ? { value: await asked } : await atOnce(runtime, asked);
-    if (known !== undefined && told === undefined) {
+    const answer = known === undefined ? { value: await asked } : await atOnce(runtime, asked);
+    if (known !== undefined && answer === undefined) {
       requireSamePath(metadata, view);
       return { workspace: known, trouble: undefined, asked: asked.then((later) => later?.found) };
     }
-    if (told?.value === undefined) throw await noWorkspace(client, name);
-    const { found: workspace, root } = told.value;
+    if (answer?.value === undefined) throw await noWorkspace(client, name);
+    const { found: workspace, root } = answer.value;
     if (known !== undefined && known.id !== workspace.id) {
       throw new StartError(
         `the state dir belongs to workspace "${known.name}" (${known.id}), not to "${workspace.name}" (${workspace.id})`,
@@ -171,21 +171,21 @@ export async function hearLater(
   asked: Promise<Workspace | undefined>,
 ): Promise<void> {
   try {
-    const told = await asked;
+    const found = await asked;
     if (fileState.stopped.signal.aborted) return;
     network.answered();
-    if (told?.id === workspace.id) {
-      metadata.settings.set("workspaceName", told.name);
-      readOnly.shown(told);
+    if (found?.id === workspace.id) {
+      metadata.settings.set("workspaceName", found.name);
+      readOnly.shown(found);
       network.doubts(undefined);
       return;
     }
     network.doubts(
-      told === undefined
+      found === undefined
         ? `no workspace "${workspace.name}" is visible to this token any more; mount again`
-        : `"${told.name}" is another workspace now than that of the state dir; mount again`,
+        : `"${found.name}" is another workspace now than that of the state dir; mount again`,
     );
-    log.error({ workspace, told }, "the gateway does not know the workspace of the state dir by its name");
+    log.error({ workspace, told: found }, "the gateway does not know the workspace of the state dir by its name");
   } catch (error) {
     if (fileState.stopped.signal.aborted) return;
     network.failed(error);

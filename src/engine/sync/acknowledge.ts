@@ -48,16 +48,16 @@ type Sent = Attempt<Request>;
 /** The pause before a request is planned again, after a refusal for want of room, or of a scope that only this request needs. */
 const LATER_MS = 10_000;
 
-/** The request was carried out. `told`: the node after it. `toldPosition`: in the journal (absent or 0: not told). */
+/** The request was carried out. `told`: the node after it. `positionInAnswer`: in the journal (absent or 0: none). */
 export function acknowledge(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   attempt: Sent,
   told: Node,
-  toldPosition?: number,
+  positionInAnswer?: number,
 ): void {
   const { metadata, client } = context;
   metadata.transaction(() => {
-    const position = positionNow(context, toldPosition);
+    const position = positionNow(context, positionInAnswer);
     noteWritten(context, position);
     const known = metadata.nodes.get(attempt.node);
     if (known === undefined || metadata.attempts.ofKey(attempt.key) === undefined) {
@@ -260,8 +260,8 @@ function acknowledgeDeletion(
   closeAttempt(context, attempt);
   const seen: Seen = { deleted: true, revision, ...(typeof position === "object" ? {} : { position }) };
   // The answer was lost: the journal may have told of the deletion already, and will not tell it again.
-  const isTold = typeof position === "object" && row.seen !== null && "deleted" in row.seen;
-  addTombstone(context, isTold ? row : { ...row, seen });
+  const isSeenDeleted = typeof position === "object" && row.seen !== null && "deleted" in row.seen;
+  addTombstone(context, isSeenDeleted ? row : { ...row, seen });
   context.quota.grew(attempt, -(row.base?.size ?? 0));
   if (row.entry === null) {
     context.nodeRows.drop(row.id);

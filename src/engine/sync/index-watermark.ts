@@ -14,10 +14,10 @@ import type { Host, Remote, Rows } from "../core/index.ts";
 
 type Needs = Pick<Remote & Host, "client" | "runtime">;
 
-/** The position of a write of ours that was answered now. `told`: the position in the answer (absent or 0: none). */
-export function positionNow({ client, runtime }: Needs, told?: number): WritePosition {
+/** The position of a write of ours that was answered now. `position`: the one in the answer (absent or 0: none). */
+export function positionNow({ client, runtime }: Needs, position?: number): WritePosition {
   const now = runtime.now();
-  return client.features.isFull ? told || { unconfirmedSince: now } : millisecondsOf(now);
+  return client.features.isFull ? position || { unconfirmedSince: now } : millisecondsOf(now);
 }
 
 /** Notes the position of a write of ours, if it is known. The newest one must be shown before all is settled. */
@@ -28,11 +28,11 @@ export function noteWritten({ metadata }: Pick<Rows, "metadata">, position: Writ
 }
 
 /**
- * The position up to which a list shows everything. `told`: the position in the answer. `begun`: the row time at which
+ * The position up to which a list shows everything. `asOf`: the position in the answer. `begun`: the row time at which
  * the list was asked for.
  */
-export function shownUpTo({ client }: Pick<Needs, "client">, told: number, begun: RowTime): number {
-  return client.features.isFull ? told : oldest(begun);
+export function shownUpTo({ client }: Pick<Needs, "client">, asOf: number, begun: RowTime): number {
+  return client.features.isFull ? asOf : oldest(begun);
 }
 
 /** The same where row time stands in for positions. */

@@ -1,10 +1,10 @@
 /**
- * The workspace's quota: the bytes that the workspace holds at the gateway (the told number and the growth by our
- * requests since), and the waiting bytes here. Content without room at the gateway is not sent, and a program that adds
- * bytes that will not fit gets EDQUOT. The gateway is asked again now and then, because other mounts add and remove
- * too. When there is more room, rows that were held back are looked at. These numbers may be wrong; a refusal by the
- * gateway counts (acknowledge.ts). The account's role comes with the same answer (host/read-only.ts). While it is too
- * low, it is asked for as well.
+ * The workspace's quota: the bytes that the workspace holds at the gateway (the number in its answer, and the growth by
+ * our requests since), and the waiting bytes here. Content without room at the gateway is not sent, and a program that
+ * adds bytes that will not fit gets EDQUOT. The gateway is asked again now and then, because other mounts add and
+ * remove too. When there is more room, rows that were held back are looked at. These numbers may be wrong; a refusal by
+ * the gateway counts (acknowledge.ts). The account's role comes with the same answer (host/read-only.ts). While it is
+ * too low, it is asked for as well.
  */
 import { RemoteError } from "../../client/errors.ts";
 import type { Workspace } from "../../contract/resources.ts";
@@ -32,20 +32,20 @@ const AGAIN_MS = 100;
 /** Room may turn up piece by piece. Held rows are expedited once, after this time. */
 const EXPEDITE_DELAY_MS = 1_000;
 
-/** `told`: the workspace as the gateway told it. `known`: the gateway told it just now, and not to an earlier mount. */
+/** `shown`: the workspace as the gateway shows it. `known`: the gateway told it just now, not to an earlier mount. */
 export function createQuota(
   context: Rows & LocalFiles & Remote & Uploads & Host,
-  told: Workspace,
+  shown: Workspace,
   known: boolean,
 ): Quota {
   const { runtime, metadata, client, network, activity, log, fileState } = context;
   const backlog = createBacklog(context, metadata.nodes.pendingGrowth);
-  let { quota: limit, used: held = 0 } = told;
+  let { quota: limit, used: held = 0 } = shown;
   const sum = createGrowth(context);
   /** Bytes that answers have added, by attempt, until it is known that the answers were stored. */
   const growing = new Map<AttemptId, Grown>();
   let isKnown = known;
-  let toldAt = runtime.elapsed();
+  let heardAt = runtime.elapsed();
   let askedAt: ElapsedTime | undefined;
   /** No request was in flight when the gateway told the number. */
   let isExact = true;
@@ -112,7 +112,7 @@ export function createQuota(
       learnRole(isShown ? found : undefined);
       if (!isShown) return;
       isKnown = true;
-      toldAt = runtime.elapsed();
+      heardAt = runtime.elapsed();
       if (found.quota !== limit) log.info({ quota: found.quota, used: found.used }, "the workspace's quota");
       learn(found.quota, found.used ?? 0, wasSending);
     } catch (error) {
@@ -146,7 +146,7 @@ export function createQuota(
 
   /** Asks the gateway again. Returns false if that would bring no better number, or the time is over. */
   async function askAgain(until: ElapsedTime): Promise<boolean> {
-    const isFresh = minus(runtime.elapsed(), toldAt) < FRESH_MS;
+    const isFresh = minus(runtime.elapsed(), heardAt) < FRESH_MS;
     const left = minus(until, runtime.elapsed());
     if (!network.isOnline || (isFresh && isExact) || left <= 0) return false;
     const over = new AbortController();
@@ -178,7 +178,7 @@ export function createQuota(
     },
     refused(excess) {
       isKnown = true;
-      toldAt = runtime.elapsed();
+      heardAt = runtime.elapsed();
       learn(excess.quota, excess.used, true);
     },
     grew({ id, node }, growth) {

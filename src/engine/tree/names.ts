@@ -56,8 +56,8 @@ export function isBeingDeleted({ metadata: { attempts } }: Pick<Rows, "metadata"
 
 /** True: the node is a file that still exists, that no name here has, and that no deletion can have reached. */
 function isFree(context: Pick<Rows, "metadata">, row: NodeRow): boolean {
-  const isToldGone = row.seen !== null && "deleted" in row.seen;
-  return row.entry === null && row.kind === "file" && !isToldGone && !isBeingDeleted(context, row);
+  const isSeenDeleted = row.seen !== null && "deleted" in row.seen;
+  return row.entry === null && row.kind === "file" && !isSeenDeleted && !isBeingDeleted(context, row);
 }
 
 /**

@@ -23,7 +23,7 @@ const RETRY = { firstMs: 1_000, maxMs: 5 * 60_000 };
 /** Tries to read the bytes of a snapshot. A disk may fail for a moment. */
 const UNREADABLE_TRIES = 5;
 /** While a deletion is in doubt, the node is read at least this often. */
-const TOLD_MS = 10_000;
+const IN_DOUBT_READ_MS = 10_000;
 /** After so many tries, an earlier sending cannot be the reason of the refusals any more: pauses are as usual. */
 const OVERTAKEN = 3;
 
@@ -234,7 +234,7 @@ function notFoundToDelete(
     return;
   }
   metadata.rereads.add(nodeId);
-  const wait = Math.min(retryPause(context, attempt.tries), TOLD_MS);
+  const wait = Math.min(retryPause(context, attempt.tries), IN_DOUBT_READ_MS);
   metadata.attempts.failed(attempt.id, plus(runtime.now(), wait), error.message);
 }
 

@@ -52,9 +52,9 @@ export function readAccessToken(keys: SigningKeys, issuer: string, token: string
   if (key === undefined || bytes.toString("base64url") !== signature) return undefined;
   const signed = Buffer.from(`${head}.${payload}`);
   if (!verify("sha256", signed, { key, dsaEncoding: "ieee-p1363" }, bytes)) return undefined;
-  const told = claims.safeParse(decode(payload));
-  if (!told.success) return undefined;
-  const { iss, aud, sub, scope, iat, exp, nbf, login, workspace } = told.data;
+  const parsed = claims.safeParse(decode(payload));
+  if (!parsed.success) return undefined;
+  const { iss, aud, sub, scope, iat, exp, nbf, login, workspace } = parsed.data;
   if (iss !== issuer || ![aud].flat().includes(issuer)) return undefined;
   return {
     account: sub,

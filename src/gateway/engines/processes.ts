@@ -138,11 +138,11 @@ interface ProgramEnd {
 
 function supervise(clock: Clock, run: EngineRun, place: string, program: Program): RunningEngine {
   /** Resolves when the execution has to end before its program does. */
-  const told = deferred<void>();
+  const mustEnd = deferred<void>();
   let killAt: ElapsedTime | undefined;
   const endWithin = (graceMs: number) => {
     killAt = earliestOf([killAt, plus(clock.elapsed(), graceMs)]);
-    told.resolve();
+    mustEnd.resolve();
   };
   let timedOut = false;
   let isStuck = false;
@@ -168,7 +168,7 @@ function supervise(clock: Clock, run: EngineRun, place: string, program: Program
       listen(out, (bytes) => run.log.write("out", bytes)),
       listen(err, (bytes) => run.log.write("err", bytes)),
     ];
-    const endedItself = await Promise.race([end.then(() => true), told.promise.then(() => false)]);
+    const endedItself = await Promise.race([end.then(() => true), mustEnd.promise.then(() => false)]);
     limit.cancel();
     endWithin(TERM_GRACE_MS);
     const isOurs: Ours = { isExecution: (id) => id === run.id, session: child.pid };

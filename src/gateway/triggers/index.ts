@@ -47,7 +47,7 @@ export function createTrigger(context: Context, call: Call<"createTrigger">): Ga
           ...[Math.floor(clock.wallClock()), caller.account?.id ?? null, by === null ? null : JSON.stringify(by)],
           ...[position, dueAt],
         );
-      context.told.add(workspace);
+      context.withNews.add(workspace);
       return { status: 201, value: shown(context, id) };
     };
     // A caller that may make a trigger sees the answer, even without the right to read files.
@@ -118,7 +118,7 @@ export function updateTrigger(context: Context, call: Call<"updateTrigger">): Ga
         ...[condition, input, Number(isEnabled)],
         ...[caller.account?.id ?? null, by === null ? null : JSON.stringify(by), position, dueAt, before.id],
       );
-    context.told.add(before.workspace);
+    context.withNews.add(before.workspace);
     return shown(context, before.id);
   });
   context.triggers.look(before.workspace);

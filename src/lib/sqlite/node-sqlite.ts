@@ -76,7 +76,7 @@ function asSqliteError(error: unknown): unknown {
   return new SqliteError(error.message, resultCodeName(error.errcode));
 }
 
-function told<T>(work: () => T): T {
+function withSqliteErrors<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -144,7 +144,7 @@ function statementOf(native: NativeStatement, source: string): Statement {
     },
     iterate: (...parameters) =>
       shaped(
-        told(() => native.iterate(...bound(parameters))),
+        withSqliteErrors(() => native.iterate(...bound(parameters))),
         shape,
       ),
     pluck(isOn = true) {
@@ -173,7 +173,7 @@ function* shaped(rows: IterableIterator<readonly unknown[]>, shape: RowMaker): I
 }
 
 function connectionOf(native: NativeDatabase, { backup }: NativeModule): Connection {
-  const prepare = (sql: string) => told(() => statementOf(native.prepare(sql), sql));
+  const prepare = (sql: string) => withSqliteErrors(() => statementOf(native.prepare(sql), sql));
   const known = new Map<string, Statement>();
   const run = (sql: string) => {
     const statement = known.get(sql) ?? prepare(sql);
@@ -208,7 +208,7 @@ function connectionOf(native: NativeDatabase, { backup }: NativeModule): Connect
       return native.isOpen;
     },
     prepare: prepare as Connection["prepare"],
-    exec: (sql) => told(() => native.exec(sql)),
+    exec: (sql) => withSqliteErrors(() => native.exec(sql)),
     pragma(sql, { simple = false } = {}) {
       const rows = prepare(`PRAGMA ${sql}`);
       if (!simple) return rows.all();
@@ -232,7 +232,7 @@ function connectionOf(native: NativeDatabase, { backup }: NativeModule): Connect
         throw asSqliteError(error);
       }
     },
-    loadExtension: (path) => told(() => native.loadExtension(path)),
+    loadExtension: (path) => withSqliteErrors(() => native.loadExtension(path)),
     serialize: () => (native.serialize === undefined ? imageByFile(native) : Buffer.from(native.serialize())),
     close() {
       if (native.isOpen) native.close();
@@ -290,7 +290,7 @@ export const nodeSqlite: Driver = {
     const module = nativeModule();
     if (module === undefined) throw new Error(`This Node (${process.version}) has no node:sqlite.`);
     const options = { readOnly: readonly, allowExtension: true, timeout };
-    return told(() => {
+    return withSqliteErrors(() => {
       if (typeof file === "string") {
         const path = fileMustExist && !readonly ? existing(file) : file;
         return connectionOf(new module.DatabaseSync(path, options), module);
