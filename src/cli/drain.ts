@@ -127,7 +127,7 @@ export function percentOf({ dirty, bytesPending, bytesSent }: DrainProgress, mos
   return Math.min(99, Math.floor((total === 0 ? 1 - dirty / Math.max(most, dirty) : bytesSent / total) * 100));
 }
 
-const INDEX_AWAITED = "waiting for the gateway's index";
+const WAITING_FOR_INDEX = "waiting for the gateway's index";
 const LINE_INTERVAL_MS = 3000;
 
 /** Most drains end at once, so the first line comes only after a while. */
@@ -153,7 +153,7 @@ export function describeProgress(progress: DrainProgress, pace: Pick<Pace, "byte
   const { bytesPerSecond, leftMs } = pace;
   const left = dirty > 0 ? `${describeUnsent(progress)} to upload` : "all uploaded";
   const sent = bytesSent === 0 ? [] : [`${formatSize(bytesSent)} sent`];
-  if (dirty === 0 && stuck === undefined) return [settled ? left : `${left}; ${INDEX_AWAITED}`, ...sent].join(", ");
+  if (dirty === 0 && stuck === undefined) return [settled ? left : `${left}; ${WAITING_FOR_INDEX}`, ...sent].join(", ");
   const rate = bytesPerSecond >= 1 ? [`${formatSize(bytesPerSecond)}/s`] : [];
   if (stuck !== undefined) return `${[left, ...rate].join(", ")}; ${printable(stuck)}`;
   const time = leftMs === undefined ? [] : [`about ${formatDuration(Math.max(leftMs, 1000))} left`];

@@ -9,7 +9,7 @@ export interface BodyQueue {
   /** False: the queue is full, and the connection must push no more until `onLow`. */
   push(chunk: Uint8Array): boolean;
   /** True if the reader waits: it then gets the next chunk in the turn in which it is pushed. */
-  isAwaited(): boolean;
+  isReaderWaiting(): boolean;
   end(): void;
   /** The reader gets the queued chunks, then the error. */
   fail(error: Error): void;
@@ -93,7 +93,7 @@ export function createBodyQueue(events: BodyQueueEvents): BodyQueue {
       isFull ||= queuedBytes >= FULL_BYTES;
       return !isFull;
     },
-    isAwaited: () => waiter !== undefined,
+    isReaderWaiting: () => waiter !== undefined,
     end() {
       isEnded = true;
       waiter?.resolve({ done: true, value: undefined });

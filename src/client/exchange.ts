@@ -68,16 +68,16 @@ export function exchange(
     const move = () => {
       activity.last = performance.now();
     };
-    const silence = watchSilence((milliseconds, awaited) => {
+    const silence = watchSilence((milliseconds, event) => {
       // Without a connection, this request only waits for its turn while others are served, or while they hold all
       // connections: those have limits of their own.
       const isServing = activity.underWay >= activity.most || performance.now() - activity.last < milliseconds;
       if (controller === undefined && isServing) {
-        silence.expect(milliseconds, awaited);
+        silence.expect(milliseconds, event);
         return;
       }
       const code = controller === undefined ? "offline" : "silent";
-      fail(new RemoteError(code, `no ${awaited} within ${milliseconds / 1000} s`));
+      fail(new RemoteError(code, `no ${event} within ${milliseconds / 1000} s`));
     });
     const settle = () => {
       isOver = true;
@@ -151,7 +151,7 @@ export function exchange(
           received = 0;
           silence.heard();
         }
-        const isKept = request.chunks === "copied" || (request.chunks === "lent" && !queue.isAwaited());
+        const isKept = request.chunks === "copied" || (request.chunks === "lent" && !queue.isReaderWaiting());
         if (queue.push(isKept ? Buffer.from(chunk) : chunk) || isPaused) return;
         isPaused = true;
         silence.pause();

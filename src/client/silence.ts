@@ -15,17 +15,17 @@ export const SILENCE_LIMITS = {
 
 export interface Silence {
   /** From now on `heard` must be called at least every `milliseconds`. Replaces the earlier expectation. */
-  expect(milliseconds: number, awaited: string): void;
+  expect(milliseconds: number, event: string): void;
   /** Data moved. */
   heard(): void;
   /** Nothing is awaited from the other side now, so it cannot be silent. */
   pause(): void;
 }
 
-export function watchSilence(onSilent: (milliseconds: number, awaited: string) => void): Silence {
+export function watchSilence(onSilent: (milliseconds: number, event: string) => void): Silence {
   let timer: NodeJS.Timeout | undefined;
   let milliseconds = 0;
-  let awaited = "";
+  let event = "";
   let moves = 0;
 
   const pause = () => {
@@ -38,14 +38,14 @@ export function watchSilence(onSilent: (milliseconds: number, awaited: string) =
   const elapsed = () => {
     const before = moves;
     setImmediate(() => {
-      if (moves === before) onSilent(milliseconds, awaited);
+      if (moves === before) onSilent(milliseconds, event);
     });
   };
 
   return {
     expect(limit, what) {
       moves += 1;
-      awaited = what;
+      event = what;
       if (timer !== undefined && limit === milliseconds) {
         timer.refresh();
         return;

@@ -32,7 +32,7 @@ export function breakSilentPeers(server: Server, milliseconds: number): PeerWatc
   }
 
   /** True if everything waits for the peer. */
-  function isAwaited(socket: Socket): boolean {
+  function waitsForPeer(socket: Socket): boolean {
     if (socket.writableLength > 0) return true;
     // Requests are answered in their order: those behind the first wait for it.
     const [first] = unanswered(socket);
@@ -47,7 +47,7 @@ export function breakSilentPeers(server: Server, milliseconds: number): PeerWatc
     // After a stretch in which this thread was busy, timers run before sockets are looked at.
     setImmediate(() => {
       if (socket.destroyed) return;
-      if (socket.bytesRead === before && isAwaited(socket)) socket.destroy();
+      if (socket.bytesRead === before && waitsForPeer(socket)) socket.destroy();
       else socket.setTimeout(milliseconds);
     });
   });

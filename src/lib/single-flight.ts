@@ -9,7 +9,7 @@ import { type Clock, sleep } from "./runtime.ts";
  * The work calls this before each of its steps. Undefined: a caller waits. Otherwise the work must await the promise:
  * it resolves when a caller waits again, and rejects when no caller has come for a while.
  */
-export type StillAwaited = () => Promise<void> | undefined;
+export type NextCaller = () => Promise<void> | undefined;
 
 export interface SingleFlight<Key> {
   /** The number of pieces of work that have not ended. */
@@ -18,7 +18,7 @@ export interface SingleFlight<Key> {
   /** Resolves and rejects as the work does. Rejects with `reason()` as soon as the signal aborts. */
   run(
     key: Key,
-    work: (awaited: StillAwaited) => Promise<void>,
+    work: (nextCaller: NextCaller) => Promise<void>,
     signal: AbortSignal,
     reason: () => Error,
   ): Promise<void>;
@@ -35,7 +35,7 @@ interface Flight {
 export function createSingleFlight<Key>(clock: Pick<Clock, "setTimer">, standsMs: number): SingleFlight<Key> {
   const flights = new Map<Key, Flight>();
 
-  function begin(key: Key, work: (awaited: StillAwaited) => Promise<void>): Flight {
+  function begin(key: Key, work: (nextCaller: NextCaller) => Promise<void>): Flight {
     const flight: Flight = { waiting: 1, resume() {}, done: Promise.resolve() };
     let standing: Promise<void> | undefined;
     const end = () => {
@@ -52,12 +52,12 @@ export function createSingleFlight<Key>(clock: Pick<Clock, "setTimer">, standsMs
       throw new Error("no caller waits for it any more");
     }
     flights.set(key, flight);
-    const awaited = () => {
+    const nextCaller = () => {
       if (flight.waiting > 0) return undefined;
       standing ??= stand();
       return standing;
     };
-    flight.done = work(awaited).finally(end);
+    flight.done = work(nextCaller).finally(end);
     return flight;
   }
 

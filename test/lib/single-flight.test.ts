@@ -1,6 +1,6 @@
 /** One piece of work for all who ask, for as long as somebody does. */
 import { expect, test } from "vitest";
-import { createSingleFlight, type StillAwaited } from "../../src/lib/single-flight.ts";
+import { createSingleFlight, type NextCaller } from "../../src/lib/single-flight.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
 const STANDS_MS = 1_000;
@@ -11,10 +11,10 @@ function begin() {
   const clock = createVirtualClock();
   const flights = createSingleFlight<string>(clock, STANDS_MS);
   const done = { begun: 0, steps: 0, isLast: false };
-  const work = async (awaited: StillAwaited) => {
+  const work = async (nextCaller: NextCaller) => {
     done.begun += 1;
     while (!done.isLast) {
-      await awaited();
+      await nextCaller();
       done.steps += 1;
       await new Promise<void>((resolve) => clock.setTimer(10, resolve));
     }
@@ -67,9 +67,9 @@ test("left by all it stands still at once, goes on for the next who asks, and en
 
 test("one whose signal has aborted keeps nothing going", async () => {
   const { clock, flights, done } = begin();
-  const work = async (awaited: StillAwaited) => {
+  const work = async (nextCaller: NextCaller) => {
     for (;;) {
-      await awaited();
+      await nextCaller();
       done.steps += 1;
       await new Promise<void>((resolve) => clock.setTimer(10, resolve));
     }

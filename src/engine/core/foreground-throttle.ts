@@ -13,10 +13,8 @@ import type { Clock } from "../../lib/runtime.ts";
 export interface ForegroundThrottle {
   /** A program's request took this many milliseconds. `mayAsk`: the request may have waited for the gateway. */
   noteProgramTime(milliseconds: number, mayAsk: boolean): void;
-  /**
-   * Runs `work`, in which a program waits for an upload: until it ends, programs do not go first. Rejects as it does.
-   */
-  awaited<T>(work: () => Promise<T>): Promise<T>;
+  /** Runs `work`, in which a program waits for an upload: until it ends, programs do not go first. Rejects as it does. */
+  unthrottled<T>(work: () => Promise<T>): Promise<T>;
   /**
    * Returns how many rows may be begun now: infinity, or what is left of a turn. The loop asks at each of its looks.
    * `isQuiet`: no row that was begun is still under way.
@@ -87,7 +85,7 @@ export function createForegroundThrottle(clock: Pick<Clock, "elapsed">, lateMs: 
     noteProgramTime(milliseconds, mayAsk) {
       attendedMs += Math.min(milliseconds, mayAsk ? OURS_MS : LOCAL_MS);
     },
-    async awaited(work) {
+    async unthrottled(work) {
       waiting += 1;
       try {
         return await work();

@@ -51,7 +51,7 @@ export async function drain(
 ): Promise<DrainResult> {
   context.drains.count += 1;
   try {
-    return await context.foregroundThrottle.awaited(() => drainAll(context, writeBack, backlog, options));
+    return await context.foregroundThrottle.unthrottled(() => drainAll(context, writeBack, backlog, options));
   } finally {
     context.drains.count -= 1;
   }

@@ -40,7 +40,7 @@ export async function untilGatewayHas(
   const { awaited } = context;
   awaited.set(inodeId, (awaited.get(inodeId) ?? 0) + 1);
   try {
-    await context.foregroundThrottle.awaited(() => untilItHas(context, inodeId, signal));
+    await context.foregroundThrottle.unthrottled(() => untilItHas(context, inodeId, signal));
   } finally {
     const others = (awaited.get(inodeId) ?? 1) - 1;
     if (others > 0) awaited.set(inodeId, others);

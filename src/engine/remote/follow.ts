@@ -355,7 +355,7 @@ function isNews(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
   const { metadata } = context;
   if (entry.kind === "deleted") return false;
   const own = entry.key == null ? undefined : metadata.attempts.ofKey(entry.key);
-  if (own !== undefined) return own.state === "abandoned" || isAwaited(own, entry.nodeId);
+  if (own !== undefined) return own.state === "abandoned" || isTakenFromJournal(own, entry.nodeId);
   const row = metadata.nodes.ofNodeId(entry.nodeId);
   if (row === undefined) return metadata.arrivals.get(entry.nodeId) !== undefined || isWanted(context, entry);
   return isAfterBase(row, entry.revision);
@@ -444,7 +444,7 @@ function applyEntry(context: Rows & Remote & Uploads & Sync, entry: JournalEntry
  * next one may be long in coming. And before the answer to a creation, a foreign change of the new node would look like
  * news of an unknown node. An exchange is settled for both nodes by the row that sent it.
  */
-function isAwaited({ tries, request }: Attempt<Request>, nodeId: string): boolean {
+function isTakenFromJournal({ tries, request }: Attempt<Request>, nodeId: string): boolean {
   if (request.do === "exchange" && request.with === nodeId) return false;
   return tries > 0 || !("nodeId" in request);
 }
@@ -457,7 +457,7 @@ function commitOwnSnapshot(context: Rows & Uploads & Sync, { key, position }: Jo
   const own = key == null ? undefined : context.metadata.attempts.ofKey(key);
   if (key == null || own === undefined) return false;
   if (own.state === "abandoned") return context.observer.recognizeOwn(node, key);
-  if (!isAwaited(own, node.id)) return false;
+  if (!isTakenFromJournal(own, node.id)) return false;
   // The request was sent again, and may still be reading a snapshot that is no longer needed.
   if (own.tries > 0) context.sending.get(own.id)?.();
   context.answers.acknowledge(own, node, position);

@@ -51,7 +51,7 @@ export function createHistoryCheck(
   /** The connection to which the next two variables belong: a gap makes them invalid. */
   let by = connection();
   /** An acknowledged position that the journal has not reached, and the time since which that is so. */
-  let awaited: { readonly position: number; readonly since: ElapsedTime } | undefined;
+  let unreached: { readonly position: number; readonly since: ElapsedTime } | undefined;
   /** The time since which the id of an acknowledged change answers 404. */
   let absentSince: ElapsedTime | undefined;
   /** The time since which the gateway fails to tell of an acknowledged change. */
@@ -59,7 +59,7 @@ export function createHistoryCheck(
   history.countsBy(connection);
 
   function beginAnew(at: number): void {
-    if (by !== at) [by, awaited, absentSince] = [at, undefined, undefined];
+    if (by !== at) [by, unreached, absentSince] = [at, undefined, undefined];
   }
 
   /**
@@ -71,9 +71,9 @@ export function createHistoryCheck(
     const { settings } = metadata;
     const [cursor, written] = [settings.getNumber("cursor"), settings.getNumber("written")];
     const isLive = fresh.isLive();
-    if (!isLive || (awaited !== undefined && cursor >= awaited.position)) awaited = undefined;
-    if (isLive && cursor < written) awaited ??= { position: written, since: runtime.elapsed() };
-    return awaited === undefined ? 0 : minus(runtime.elapsed(), awaited.since);
+    if (!isLive || (unreached !== undefined && cursor >= unreached.position)) unreached = undefined;
+    if (isLive && cursor < written) unreached ??= { position: written, since: runtime.elapsed() };
+    return unreached === undefined ? 0 : minus(runtime.elapsed(), unreached.since);
   }
 
   /** True: as far as this mount knows, the node was not removed since. */

@@ -9,7 +9,7 @@ import type { JournalEntry, JournalPage, NodePage } from "../../contract/resourc
 import { forEachAtOnce } from "../../lib/at-once.ts";
 import { minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
-import type { StillAwaited } from "../../lib/single-flight.ts";
+import type { NextCaller } from "../../lib/single-flight.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import { type Below, isKnownAfter, type NodeRow, newestRevision } from "../../metadata/nodes.ts";
 import { FsError } from "../api/index.ts";
@@ -48,7 +48,7 @@ export async function completeFolder(
   folder: InodeId,
   signal: AbortSignal,
 ): Promise<void> {
-  const list = () => run(context, folder, (awaited) => listFolder(context, folder, awaited), signal);
+  const list = () => run(context, folder, (nextCaller) => listFolder(context, folder, nextCaller), signal);
   // Another flow may have begun this list while the gateway was silent, or with a single try because no program waited.
   // A failure of that list says nothing of the gateway's present answers, so the list is begun once more.
   if (context.listings.isRunning(folder)) {
@@ -59,7 +59,7 @@ export async function completeFolder(
   await list();
 }
 
-function run(context: Remote, folder: InodeId, list: (awaited: StillAwaited) => Promise<void>, signal: AbortSignal) {
+function run(context: Remote, folder: InodeId, list: (nextCaller: NextCaller) => Promise<void>, signal: AbortSignal) {
   return context.listings.run(folder, list, signal, () => new FsError("EINTR", "the list of the folder was given up"));
 }
 
@@ -92,7 +92,12 @@ export async function prefetchListing(
   const asking = { signal: fileState.stopped.signal, isAwaited: false, onMore, source };
   listingPrefetches.add(folder);
   try {
-    await run(context, folder, (awaited) => readList(context, folder, nodeId, { ...asking, awaited }), first.signal);
+    await run(
+      context,
+      folder,
+      (nextCaller) => readList(context, folder, nodeId, { ...asking, nextCaller }),
+      first.signal,
+    );
   } finally {
     listingPrefetches.delete(folder);
   }
@@ -101,14 +106,14 @@ export async function prefetchListing(
 async function listFolder(
   context: Rows & Remote & Uploads & Host & Tree & Sync,
   folder: InodeId,
-  awaited: StillAwaited,
+  nextCaller: NextCaller,
 ): Promise<void> {
   const { metadata } = context;
   const nodeId = context.nodeRows.ofFolder(folder)?.nodeId;
   // The folder was removed meanwhile, is listed by now, or is unborn: the gateway can have no other names of an unborn
   // folder.
   if (nodeId == null || metadata.inodes.get(folder)?.listed !== null) return;
-  await readList(context, folder, nodeId, { signal: new AbortController().signal, isAwaited: true, awaited });
+  await readList(context, folder, nodeId, { signal: new AbortController().signal, isAwaited: true, nextCaller });
 }
 
 /** Lists a known folder again, because the journal does not tell its changes. Rejects like completeFolder. */
@@ -120,14 +125,14 @@ export async function relistFolder(
   const nodeId = context.nodeRows.ofFolder(folder)?.nodeId;
   if (nodeId == null) return;
   const asking = { signal, isAwaited: false };
-  await run(context, folder, (awaited) => readList(context, folder, nodeId, { ...asking, awaited }), signal);
+  await run(context, folder, (nextCaller) => readList(context, folder, nodeId, { ...asking, nextCaller }), signal);
 }
 
 interface Asking {
   readonly signal: AbortSignal;
   /** A program waits for the list, so failures that pass are retried. Otherwise a failure ends this try. */
   readonly isAwaited: boolean;
-  readonly awaited: StillAwaited;
+  readonly nextCaller: NextCaller;
   readonly source?: ListSource | undefined;
   /** Called after each page that is not the last. */
   readonly onMore?: () => void;
@@ -220,7 +225,7 @@ async function ask<T>(context: Remote & Host, asking: Asking, call: (signal: Abo
   // until another call is answered.
   const mayPass = isAwaited && network.isOnline;
   for (let tries = 1; ; tries += 1) {
-    const standing = asking.awaited();
+    const standing = asking.nextCaller();
     if (standing !== undefined) await standing;
     try {
       return await network.ask(signal, call);

@@ -113,8 +113,8 @@ test("while somebody waits for it, all goes at full speed; after that programs g
   let first = () => {};
   let second = () => {};
   const waits = [
-    way.awaited(() => new Promise<void>((resolve) => (first = resolve))),
-    way.awaited(() => new Promise<void>((_, reject) => (second = () => reject(new Error("given up"))))),
+    way.unthrottled(() => new Promise<void>((resolve) => (first = resolve))),
+    way.unthrottled(() => new Promise<void>((_, reject) => (second = () => reject(new Error("given up"))))),
   ];
   expect(run(1_000, BUSY)).toBeGreaterThan(950);
   first();
