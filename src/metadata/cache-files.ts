@@ -23,8 +23,8 @@ export interface CacheFileRow {
   readonly unproven: Ranges | undefined;
   /** When it was last used, in row time. */
   readonly usedAt: RowTime;
-  /** 1: the machine went down since the file was written. Clean bytes must then be checked before use. */
-  readonly doubted: 0 | 1;
+  /** True: the machine went down since the file was written. Clean bytes must then be checked before use. */
+  readonly isUnchecked: boolean;
 }
 
 /** True if every byte of the file is on this disk. False without a row. */
@@ -33,9 +33,10 @@ export const isWhole = (row: CacheFileRow | undefined): boolean => row?.missing?
 export const isProven = (row: CacheFileRow | undefined): boolean => row?.unproven?.length === 0;
 
 /** A row as it is stored: ranges are JSON of lib/ranges.ts. */
-interface Row extends Omit<CacheFileRow, "missing" | "unproven"> {
+interface Row extends Omit<CacheFileRow, "missing" | "unproven" | "isUnchecked"> {
   readonly missing: string;
   readonly unproven: string;
+  readonly isUnchecked: 0 | 1;
 }
 
 /** The text for no ranges, which most rows have. */
@@ -50,11 +51,12 @@ const decode = (row: Row): CacheFileRow => ({
   ...row,
   missing: rangesOf(row.missing),
   unproven: rangesOf(row.unproven),
+  isUnchecked: row.isUnchecked === 1,
 });
 
 const COLUMNS = `live.lineage AS kernelNodeId, live.origin_node AS originNode, live.origin_version AS originVersion,
   live.origin_hash AS originHash, live.origin_size AS originSize, live.size, live.bytes, live.missing, live.unproven,
-  live.used_at AS usedAt, live.doubted`;
+  live.used_at AS usedAt, live.doubted AS isUnchecked`;
 
 /** The fields of a row that can be set. */
 export interface Fields extends Omit<CacheFileRow, "kernelNodeId" | "missing" | "unproven"> {
@@ -64,7 +66,9 @@ export interface Fields extends Omit<CacheFileRow, "kernelNodeId" | "missing" | 
 
 /** Fields that most new rows do not set. */
 type OfOrigin = "originHash" | "originSize" | "unproven";
-type Made = Omit<Fields, "doubted" | OfOrigin> & Partial<Pick<Fields, OfOrigin>> & Pick<CacheFileRow, "kernelNodeId">;
+type Made = Omit<Fields, "isUnchecked" | OfOrigin> &
+  Partial<Pick<Fields, OfOrigin>> &
+  Pick<CacheFileRow, "kernelNodeId">;
 
 export function createCacheFileRows(database: Connection) {
   const byKernelNodeId = prepare<Row>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
@@ -111,9 +115,9 @@ export function createCacheFileRows(database: Connection) {
     missing: "missing",
     unproven: "unproven",
     usedAt: "used_at",
-    doubted: "doubted",
+    isUnchecked: "doubted",
   });
-  const doubtAll = prepare(database, "UPDATE live SET doubted = 1");
+  const markAllUnchecked = prepare(database, "UPDATE live SET doubted = 1");
   const remove = prepare(database, "DELETE FROM live WHERE lineage = ?", []);
   const get = remember(database, ["live"], (kernelNodeId: KernelNodeId) => {
     const row = byKernelNodeId.get(kernelNodeId);
@@ -147,7 +151,7 @@ export function createCacheFileRows(database: Connection) {
         missing,
         unproven: unverified,
         usedAt,
-        doubted: 0,
+        isUnchecked: false,
       };
       insert.run({
         kernelNodeId,
@@ -163,17 +167,18 @@ export function createCacheFileRows(database: Connection) {
       });
       get.tell(kernelNodeId, made);
     },
-    doubtAll(): void {
-      doubtAll.run();
+    markAllUnchecked(): void {
+      markAllUnchecked.run();
     },
     update(kernelNodeId: KernelNodeId, changed: Partial<Fields>): void {
       const current = get(kernelNodeId);
       if (current === undefined) throw new Error(`no cache file of kernel node id ${kernelNodeId}`);
       const next = { ...current, ...changed };
-      const { missing, unproven, ...others } = changed;
+      const { missing, unproven, isUnchecked, ...others } = changed;
       const columns: Partial<Record<keyof Row, unknown>> = differences(current, { ...current, ...others });
       if (isOther(current.missing, missing)) columns.missing = textOf(missing);
       if (isOther(current.unproven, unproven)) columns.unproven = textOf(unproven);
+      if (isUnchecked !== undefined && isUnchecked !== current.isUnchecked) columns.isUnchecked = isUnchecked ? 1 : 0;
       change(kernelNodeId, columns);
       get.tell(kernelNodeId, next);
     },

@@ -23,6 +23,7 @@ type Acknowledgment = z.infer<typeof acknowledgment>;
 const acknowledgments = z.object({
   newest: acknowledgment.optional(),
   content: acknowledgment.optional(),
+  /** The key of the setting for `#toConfirm`. */
   doubted: z.array(acknowledgment),
 });
 
@@ -37,7 +38,7 @@ export class GatewayHistory {
   /** The last such write that made a version. Others may change the node again, but the version stays. */
   #content: Acknowledgment | undefined;
   /** Writes that were acknowledged on earlier connections, and that this connection has not confirmed yet. */
-  #doubted: readonly Acknowledgment[] = [];
+  #toConfirm: readonly Acknowledgment[] = [];
   #connection: () => number = () => 0;
   /** The connection on which the newest write was acknowledged or confirmed. */
   #by: number | undefined;
@@ -49,13 +50,13 @@ export class GatewayHistory {
     const before = text === undefined ? undefined : acknowledgments.safeParse(JSON.parse(text)).data;
     this.#newest = before?.newest;
     this.#content = before?.content;
-    this.#doubted = before?.doubted ?? [];
+    this.#toConfirm = before?.doubted ?? [];
     let kept = this.#newest;
     metadata.beforeCommit(() => {
       const newest = this.#newest;
       if (newest === kept) return;
       kept = newest;
-      const acknowledged = { newest, content: this.#content, doubted: this.#doubted };
+      const acknowledged = { newest, content: this.#content, doubted: this.#toConfirm };
       metadata.settings.set("acknowledged", JSON.stringify(acknowledged));
     });
   }
@@ -92,13 +93,13 @@ export class GatewayHistory {
     this.#metadata.settings.clear("acknowledged");
     this.#newest = undefined;
     this.#content = undefined;
-    this.#doubted = [];
+    this.#toConfirm = [];
   }
 
   noteAcknowledged(told: Node, what: Pick<Acknowledgment, "isDeleted" | "isContent">): void {
     const { id, revision, head, lastKey, modifiedAt } = told;
     const by = this.#connection();
-    if (by !== this.#by && this.#doubted.length === 0) this.#doubted = this.toAsk();
+    if (by !== this.#by && this.#toConfirm.length === 0) this.#toConfirm = this.toAsk();
     this.#newest = { id, revision, head, lastKey, modifiedAt, ...what };
     this.#by = by;
     if (what.isContent) this.#content = this.#newest;
@@ -106,7 +107,7 @@ export class GatewayHistory {
 
   /** The acknowledged writes that the gateway must still have, each once. */
   toAsk(): Acknowledgment[] {
-    return [...new Set([...this.#doubted, this.#newest, this.#content])].filter((one) => one !== undefined);
+    return [...new Set([...this.#toConfirm, this.#newest, this.#content])].filter((one) => one !== undefined);
   }
 
   /** `connection` returns a number that changes with each connection. */
@@ -116,7 +117,7 @@ export class GatewayHistory {
 
   /** On this connection the gateway was found to have all acknowledged writes. */
   isConfirmed(connection: number): void {
-    this.#doubted = [];
+    this.#toConfirm = [];
     this.#by = connection;
   }
 }
