@@ -4,18 +4,13 @@
  */
 import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare, remember, rememberAny } from "./database.ts";
+import type { NameInFolder } from "./entries.ts";
 import type { InodeId } from "./ids.ts";
-
-/** A name, and the inode of its folder. */
-export interface Place {
-  readonly folder: InodeId;
-  readonly name: string;
-}
 
 export interface DetachedFileRow {
   readonly inode: InodeId;
   /** The names of its former path, from the root down. */
-  readonly way: readonly Place[];
+  readonly way: readonly NameInFolder[];
   /** True: the name is gone. False: another file has it. */
   readonly isRemoved: boolean;
   /** The hash of its content when it became detached. Null: not known. */
@@ -33,7 +28,7 @@ const COLUMNS = "inode, way, is_removed AS isRemoved, hash, dirty_since AS dirty
 
 const decode = (row: Row): DetachedFileRow => ({
   ...row,
-  way: JSON.parse(row.way) as Place[],
+  way: JSON.parse(row.way) as NameInFolder[],
   isRemoved: row.isRemoved === 1,
 });
 

@@ -15,6 +15,12 @@ export interface Entry {
   readonly inode: InodeId;
 }
 
+/** A name in a folder. The folder is an inode id, not a kernel node id. */
+export interface NameInFolder {
+  readonly folder: InodeId;
+  readonly name: string;
+}
+
 /**
  * One pass of a reader through a folder. It ends with the entry that was the newest when it began, so it ends even
  * while other programs make files. No name comes twice, even if another entry takes a name that was passed.

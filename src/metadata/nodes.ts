@@ -219,12 +219,12 @@ function changedColumns(current: NodeRow, next: NodeRow): Readonly<Record<string
  * A place in the queue, whose order is the oldest first. Any number of rows may have the same time: they are in order
  * of id.
  */
-export interface Place {
+export interface QueuePlace {
   readonly since: RowTime;
   readonly id: After<NodeRowId>;
 }
 
-export interface Pending extends Place {
+export interface Pending extends QueuePlace {
   readonly id: NodeRowId;
   readonly bytes: number;
 }
@@ -246,13 +246,13 @@ const decodeBelow = ({ id, name, nodeId, basePosition }: BelowRow): Below => ({
   position: decodePosition(basePosition),
 });
 
-const placeOf = ({ dirtySince, id }: NodeRow): Place => ({ since: dirtySince ?? BEFORE_FIRST, id });
+const queuePlaceOf = ({ dirtySince, id }: NodeRow): QueuePlace => ({ since: dirtySince ?? BEFORE_FIRST, id });
 
 /**
  * Rows after a place. There are two statements, because for a comparison of pairs SQLite uses the index only for the
  * first half.
  */
-function inOrder<Row>(statement: (after: string) => Statement<Row>): (limit: number, after?: Place) => Row[] {
+function inOrder<Row>(statement: (after: string) => Statement<Row>): (limit: number, after?: QueuePlace) => Row[] {
   const same = statement("node.dirty_since = @since AND node.id > @id");
   const later = statement("node.dirty_since > @since");
   return (limit, after = { since: BEFORE_FIRST, id: 0 }) => {
@@ -411,9 +411,9 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     nextDue: (): RowTime | undefined => nextDueAfter(BEFORE_FIRST),
     nextDueAfter,
     /** Dirty rows, oldest first. `after`: the last row of an earlier call. */
-    dirty: (limit: number, after?: NodeRow): NodeRow[] => dirty(limit, after && placeOf(after)).map(decode),
+    dirty: (limit: number, after?: NodeRow): NodeRow[] => dirty(limit, after && queuePlaceOf(after)).map(decode),
     /** Rows that the gateway refused, in the same order. */
-    parked: (limit: number, after?: NodeRow): NodeRow[] => parked(limit, after && placeOf(after)).map(decode),
+    parked: (limit: number, after?: NodeRow): NodeRow[] => parked(limit, after && queuePlaceOf(after)).map(decode),
     counts: () => counts.get() ?? { dirty: 0, parked: 0, oldest: null },
     countDirtyBefore: (time: RowTime) => dirtyBefore.get({ time }) ?? { dirty: 0, parked: 0 },
     /**

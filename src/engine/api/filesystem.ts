@@ -157,6 +157,12 @@ export interface Caller {
   readonly answerFrom?: ((descriptor: number, offset: number, size: number) => boolean) | undefined;
 }
 
+/** A name in a folder, by the folder's kernel node id. */
+export interface EntryName {
+  readonly parent: KernelNodeId;
+  readonly name: string;
+}
+
 export interface FileSystem {
   /** For a resent request, by its number: its effect at an earlier daemon. Undefined: it had none. */
   done(request: number): Done | undefined;
@@ -218,8 +224,8 @@ export interface FileSystem {
    */
   rename(
     caller: Caller,
-    from: { parent: KernelNodeId; name: string },
-    to: { parent: KernelNodeId; name: string },
+    from: EntryName,
+    to: EntryName,
     flags: { noReplace: boolean; exchange: boolean },
   ): Promise<void>;
 

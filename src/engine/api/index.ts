@@ -22,6 +22,7 @@ export {
   type Caller,
   type Done,
   type EntryId,
+  type EntryName,
   type FileKind,
   type FileSystem,
   type FolderEntry,
@@ -40,4 +41,4 @@ export {
 export type { HandleTable, KeptHandle } from "./handle-table.ts";
 export { type ChangedName, type KernelCache, type KnownRows, NO_KERNEL_CACHE } from "./kernel-cache.ts";
 export type { Passthrough } from "./passthrough.ts";
-export { EVERYTHING, type Place, type Replay, type Replays, type Watched } from "./replay.ts";
+export { EVERYTHING, type Replay, type Replays, type Watched } from "./replay.ts";

@@ -5,23 +5,18 @@
  * changes are replayed.
  */
 import type { Changed } from "../../metadata/changed.ts";
+import type { NameInFolder } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { InodeKind } from "../../metadata/inodes.ts";
 import type { KernelNodeId } from "./filesystem.ts";
 
-/** A name in a folder. The folder is an inode id, not a kernel node id. */
-export interface Place {
-  readonly folder: InodeId;
-  readonly name: string;
-}
-
 /** One call of the replayer on one name. */
-export type Replay = Place &
+export type Replay = NameInFolder &
   (
     | { readonly what: "made"; readonly kind: InodeKind }
     /** `kernelNodeId`: a kernel node id by which the kernel may know the inode that is gone. */
     | { readonly what: "gone"; readonly kind: "file" | "folder"; readonly kernelNodeId: KernelNodeId | undefined }
-    | { readonly what: "moved"; readonly inode: InodeId; readonly to: Place }
+    | { readonly what: "moved"; readonly inode: InodeId; readonly to: NameInFolder }
     /**
      * Replayed so that watchers hear of a write, a change of attributes, or a close after writing. `kernelNodeId`: a kernel
      * node id by which the kernel may know the inode.
@@ -50,14 +45,14 @@ export interface Replays {
   /** False: `kernelKnows`, `madeHere` and `isToGo` have nothing to do for any place. */
   readonly isAnyPlace: boolean;
   /** Notes that the kernel knows the present state of this name. */
-  kernelKnows(place: Place): void;
+  kernelKnows(place: NameInFolder): void;
   /** A program made the name through the mount, so its watchers have heard of it. */
-  madeHere(place: Place): void;
+  madeHere(place: NameInFolder): void;
   /**
    * True: a name went from this place, and its removal may have to be replayed. The kernel must not hold a negative
    * entry for it, or the replayer's removal would not reach us.
    */
-  isToGo(place: Place): boolean;
+  isToGo(place: NameInFolder): boolean;
   /** Programs may watch this folder from now on. If its names are not known yet, it may have to be listed. */
   mayBeWatched(folder: InodeId): void;
   /**
@@ -83,7 +78,7 @@ export interface Replays {
    */
   prepare(isCovered: () => boolean): Promise<void>;
   /** True: the current replay makes this name, and the kernel does not know it or will look it up again. */
-  isMaking(place: Place): boolean;
+  isMaking(place: NameInFolder): boolean;
   /** The current replay failed, and others take its place. `isFolder`: the kernel found a folder there. */
   failed(isFolder: boolean): void;
   /** Ends the current replay and discards all that wait. */
@@ -91,7 +86,7 @@ export interface Replays {
   /** No replay begins until the returned function is called. */
   pause(): () => void;
   /** True: the kernel was not told of this name since it was made. */
-  isUnreported(place: Place): boolean;
+  isUnreported(place: NameInFolder): boolean;
   /** From the root, without a slash at either end; undefined: the folder has no path. */
   pathOf(folder: InodeId): string | undefined;
 }

@@ -4,7 +4,7 @@
  */
 import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 import { sleep } from "../../lib/runtime.ts";
-import type { Pending, Place } from "../../metadata/nodes.ts";
+import type { Pending, QueuePlace } from "../../metadata/nodes.ts";
 import type { Host } from "../core/index.ts";
 
 const SLICE = 500;
@@ -19,11 +19,11 @@ export interface Backlog {
 }
 
 /** Lists rows that wait, the oldest first, from the one after `after` on. */
-type List = (limit: number, after?: Place) => Pending[];
+type List = (limit: number, after?: QueuePlace) => Pending[];
 
 export async function addUp({ runtime }: Pick<Host, "runtime">, list: List): Promise<number> {
   let sum = 0;
-  for (let after: Place | undefined; ; ) {
+  for (let after: QueuePlace | undefined; ; ) {
     const rows = list(SLICE, after);
     for (const { bytes } of rows) sum += bytes;
     after = rows.at(-1);

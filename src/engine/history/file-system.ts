@@ -25,7 +25,7 @@ import type { Host, LocalFiles, Remote, Rows } from "../core/index.ts";
 import { SHORT_MS } from "../host/index.ts";
 import { createPastContents } from "./past-contents.ts";
 import { createPastLists, isSettled } from "./past-lists.ts";
-import { isFolder, type Place, parsePlace } from "./place.ts";
+import { type HistoryPlace, isFolder, parsePlace } from "./place.ts";
 import { createPlaces } from "./places.ts";
 
 const ROOT = kernelNodeId(1);
@@ -75,11 +75,11 @@ export function withHistory(
   const texts = new Map<HandleId, { opens: number; bytes: Uint8Array }>();
   const listings = new Map<HandleId, Listing>();
 
-  function idOf(place: Place): KernelNodeId {
+  function idOf(place: HistoryPlace): KernelNodeId {
     return metadata.transaction(() => past.idOf(JSON.stringify(place)));
   }
 
-  function placeOf(id: number): Place {
+  function placeOf(id: number): HistoryPlace {
     if (id === ROOT && pastRoot !== undefined) return pastRoot;
     const json = past.placeOf(kernelNodeId(id));
     const place = json === undefined ? undefined : parsePlace(json);
@@ -98,7 +98,7 @@ export function withHistory(
     return Buffer.from(client.features.isFull ? README : README + NO_HISTORY);
   }
 
-  function statOf(id: KernelNodeId, place: Place): Stat {
+  function statOf(id: KernelNodeId, place: HistoryPlace): Stat {
     const [kind, mode] = isFolder(place)
       ? (["folder", place.is === "top" ? 0o500 : 0o555] as const)
       : place.is === "link"
@@ -122,25 +122,25 @@ export function withHistory(
     };
   }
 
-  function sizeOf(place: Place): number {
+  function sizeOf(place: HistoryPlace): number {
     if (place.is === "content") return place.size;
     if (place.is === "link") return Buffer.byteLength(place.target);
     return place.is === "text" ? textOf(place.text).length : 0;
   }
 
-  function attributed(id: KernelNodeId, place: Place): Attributed {
+  function attributed(id: KernelNodeId, place: HistoryPlace): Attributed {
     // The attributes follow from the place alone. Other attributes mean another place.
     return { stat: statOf(id, place), validMs: place.is === "text" ? 0 : THEN_MS };
   }
 
   /** `entryValidMs`: how long the kernel may keep the name, in milliseconds. */
-  function found(place: Place, entryValidMs: number): Found {
+  function found(place: HistoryPlace, entryValidMs: number): Found {
     const kernelNodeId = idOf(place);
     lookups.set(kernelNodeId, (lookups.get(kernelNodeId) ?? 0) + 1);
     return { ...attributed(kernelNodeId, place), kernelNodeId, entryValidMs };
   }
 
-  function entryValidMs(parent: Place, { is }: Place): number {
+  function entryValidMs(parent: HistoryPlace, { is }: HistoryPlace): number {
     const isThen =
       parent.is === "versions" ||
       // "10m" means another moment soon. A moment spelt out means the same for ever.
@@ -335,7 +335,7 @@ export function withHistory(
 
 interface Listing {
   opens: number;
-  entries: Promise<readonly [string, Place][]>;
+  entries: Promise<readonly [string, HistoryPlace][]>;
   /** A program has read the beginning of the list. */
   isBegun: boolean;
 }

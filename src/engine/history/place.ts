@@ -36,15 +36,15 @@ const place = z.discriminatedUnion("is", [
   z.object({ is: z.literal("link"), target: z.string(), mtime: z.string() }),
   z.object({ is: z.literal("text"), text: z.enum(["readme", "status"]) }),
 ]);
-export type Place = z.infer<typeof place>;
-export type Content = Extract<Place, { is: "content" }>;
+export type HistoryPlace = z.infer<typeof place>;
+export type Content = Extract<HistoryPlace, { is: "content" }>;
 
 /** Undefined: the JSON is not one of these places. Throws a SyntaxError if it is no JSON. */
-export function parsePlace(json: string): Place | undefined {
+export function parsePlace(json: string): HistoryPlace | undefined {
   return place.safeParse(JSON.parse(json)).data;
 }
 
 /** True: programs see the place as a folder. */
-export function isFolder({ is }: Place): boolean {
+export function isFolder({ is }: HistoryPlace): boolean {
   return is === "top" || is === "moments" || is === "nodes" || is === "folder" || is === "versions";
 }

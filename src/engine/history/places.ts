@@ -10,7 +10,7 @@ import { FsError } from "../api/index.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
 import { isSettled, type PastLists, type Which } from "./past-lists.ts";
 import { deletedName, nameBeforeDeletion, versionName } from "./past-names.ts";
-import type { Content, FolderView, Place } from "./place.ts";
+import type { Content, FolderView, HistoryPlace } from "./place.ts";
 
 /** The moments that at/ lists, as examples for people. Every other moment is found by name. */
 const MOMENTS = ["10m", "1h", "1d", "1w", "yesterday"];
@@ -27,7 +27,7 @@ const ABSOLUTE = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const DEPTH_MAX = 1000;
 
 type Needs = Pick<Rows, "metadata"> & Remote & Host;
-type Named = [string, Place];
+type Named = [string, HistoryPlace];
 type Nodes = readonly ListedNode[];
 const NONE: Nodes = [];
 
@@ -36,16 +36,16 @@ export interface Places {
    * Undefined: there is no such name. Rejects with an FsError: EOPNOTSUPP if the gateway keeps no history, ENOTDIR if
    * `parent` is no folder, EIO if the gateway is away and the name may have come since, else as toFsError says.
    */
-  child(parent: Place, name: string, signal: AbortSignal): Promise<Place | undefined>;
+  child(parent: HistoryPlace, name: string, signal: AbortSignal): Promise<HistoryPlace | undefined>;
   /** The places by name, sorted. The same errors. */
-  list(parent: Place, signal: AbortSignal): Promise<ReadonlyMap<string, Place>>;
+  list(parent: HistoryPlace, signal: AbortSignal): Promise<ReadonlyMap<string, HistoryPlace>>;
   /** The root of the mount as it was at the moment (ISO 8601, UTC). */
-  root(at: string): Place;
+  root(at: string): HistoryPlace;
 }
 
 /** A relative moment, and the moment for which it stands for a while. */
 interface Standing {
-  readonly place: Place;
+  readonly place: HistoryPlace;
   readonly since: ElapsedTime;
   usedAt: ElapsedTime;
 }
@@ -63,7 +63,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
 
   const rootAt = (at: string) => folder({ show: "at", at }, root, at);
 
-  function momentOf(name: string): Place | undefined {
+  function momentOf(name: string): HistoryPlace | undefined {
     if (ABSOLUTE.test(name) && !Number.isNaN(Date.parse(name))) return rootAt(name);
     const known = standing.get(name);
     const elapsed = runtime.elapsed();
@@ -84,7 +84,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
     }
   }
 
-  async function versions({ node, name }: Extract<Place, { is: "versions" }>, signal: AbortSignal) {
+  async function versions({ node, name }: Extract<HistoryPlace, { is: "versions" }>, signal: AbortSignal) {
     requireHistory("versions");
     const all = await lists.versions(node, signal);
     return once(all, NONE, name, () => {
@@ -95,7 +95,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
 
   /** The places in a folder. With `name`, places of other names may be left out. */
   async function inFolder(
-    { view, node, isDeleted }: Extract<Place, { is: "folder" }>,
+    { view, node, isDeleted }: Extract<HistoryPlace, { is: "folder" }>,
     signal: AbortSignal,
     name?: string,
   ) {
@@ -115,7 +115,11 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
   }
 
   /** The places in a place, sorted. With `name`, places of other names may be left out. */
-  async function list(parent: Place, signal: AbortSignal, name?: string): Promise<ReadonlyMap<string, Place>> {
+  async function list(
+    parent: HistoryPlace,
+    signal: AbortSignal,
+    name?: string,
+  ): Promise<ReadonlyMap<string, HistoryPlace>> {
     switch (parent.is) {
       case "top":
         return sorted([
@@ -159,7 +163,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
     },
   };
 
-  function mayHaveChanged(parent: Place): boolean {
+  function mayHaveChanged(parent: HistoryPlace): boolean {
     if (parent.is !== "folder") return parent.is === "versions";
     const { view } = parent;
     return view.show !== "at" || !isSettled(view.at, client);
@@ -183,12 +187,12 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
     return true;
   }
 
-  function folder(view: FolderView, node: string, mtime = new Date(0).toISOString()): Place {
+  function folder(view: FolderView, node: string, mtime = new Date(0).toISOString()): HistoryPlace {
     return { is: "folder", view, node, mtime: isoToTimeText(mtime), isDeleted: false };
   }
 }
 
-const TOP: Readonly<Record<string, Place>> = {
+const TOP: Readonly<Record<string, HistoryPlace>> = {
   at: { is: "moments" },
   nodes: { is: "nodes" },
   README: { is: "text", text: "readme" },
@@ -201,9 +205,14 @@ const TOP: Readonly<Record<string, Place>> = {
  */
 function createMaker() {
   type Items = readonly unknown[];
-  type Ways = Map<string, { beside: Items; places: ReadonlyMap<string, Place> }>;
+  type Ways = Map<string, { beside: Items; places: ReadonlyMap<string, HistoryPlace> }>;
   const made = new WeakMap<Items, Ways>();
-  return (items: Items, beside: Items, how: string, make: () => readonly Named[]): ReadonlyMap<string, Place> => {
+  return (
+    items: Items,
+    beside: Items,
+    how: string,
+    make: () => readonly Named[],
+  ): ReadonlyMap<string, HistoryPlace> => {
     const ways: Ways = made.get(items) ?? new Map();
     made.set(items, ways);
     const known = ways.get(how);
@@ -214,11 +223,11 @@ function createMaker() {
   };
 }
 
-function sorted(all: readonly Named[]): ReadonlyMap<string, Place> {
+function sorted(all: readonly Named[]): ReadonlyMap<string, HistoryPlace> {
   return new Map(all.toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-function entry(name: string, place: Place | undefined): Named[] {
+function entry(name: string, place: HistoryPlace | undefined): Named[] {
   return place === undefined ? [] : [[name, place]];
 }
 
@@ -226,7 +235,7 @@ function spellTime(_all: string, day: string, minutes: string, seconds: string |
   return seconds === undefined ? `${day}:${minutes}` : `${day}:${minutes}:${seconds}`;
 }
 
-function link(target: string, now: WallTime): Place {
+function link(target: string, now: WallTime): HistoryPlace {
   return { is: "link", target, mtime: isoToTimeText(new Date(now).toISOString()) };
 }
 
@@ -249,7 +258,7 @@ function isShown(name: string): boolean {
   return name !== "" && name !== "." && name !== ".." && !name.includes("/");
 }
 
-function placeOf(node: ListedNode, view: FolderView): Place | undefined {
+function placeOf(node: ListedNode, view: FolderView): HistoryPlace | undefined {
   if (node.kind === "folder") return folderOf(node, view, false);
   if (view.show === "deleted") return undefined;
   if (view.show === "versions" && kindOf(node) === "file") {
@@ -258,7 +267,7 @@ function placeOf(node: ListedNode, view: FolderView): Place | undefined {
   return contentOf(node);
 }
 
-function folderOf(node: Node, view: FolderView, isDeleted: boolean): Place {
+function folderOf(node: Node, view: FolderView, isDeleted: boolean): HistoryPlace {
   return { is: "folder", view, node: node.id, mtime: mtimeOf(node), isDeleted };
 }
 
@@ -268,7 +277,7 @@ function mtimeOf({ attributes, modifiedAt }: Node): string {
 }
 
 /** The place of a file or a symlink. Undefined: a pipe, a socket or a device has no content to show. */
-function contentOf(node: Node): Place | undefined {
+function contentOf(node: Node): HistoryPlace | undefined {
   const { attributes, head } = node;
   const mtime = mtimeOf(node);
   const kind = kindOf(node);

@@ -1,7 +1,7 @@
 /** rename(2): moves, replaces, exchanges. The change of the nodes is decided in tree/names.ts. */
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { type Caller, FsError, fromDisk, type KernelNodeId } from "../api/index.ts";
+import { type Caller, type EntryName, FsError, fromDisk } from "../api/index.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
 import type { Incoming } from "../remote/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -10,16 +10,11 @@ import { fetchWholeFile, whenWhole } from "./open.ts";
 import { entryAt, requireDeletable, requireEmptyFolder, requireEntry, requireKnown } from "./remove.ts";
 import { commitRequest } from "./request-log.ts";
 
-export interface Place {
-  readonly parent: KernelNodeId;
-  readonly name: string;
-}
-
 export async function rename(
   context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
-  from: Place,
-  to: Place,
+  from: EntryName,
+  to: EntryName,
   flags: { noReplace: boolean; exchange: boolean },
 ): Promise<void> {
   context.requirements.writable();
@@ -42,8 +37,8 @@ export async function rename(
 function renameNow(
   context: Rows & Kernel & Remote & Host & Tree,
   caller: Caller,
-  from: Place,
-  to: Place,
+  from: EntryName,
+  to: EntryName,
   flags: { noReplace: boolean; exchange: boolean },
 ): InodeId[] | undefined {
   const change = (): InodeId[] | undefined => {
@@ -86,7 +81,7 @@ function renameNow(
   });
 }
 
-async function requireTargetKnown(context: Rows & Tree & Incoming, caller: Caller, to: Place): Promise<void> {
+async function requireTargetKnown(context: Rows & Tree & Incoming, caller: Caller, to: EntryName): Promise<void> {
   const folder = context.requirements.folder(to.parent);
   if (folder.listed === null && context.metadata.entries.find(folder.id, to.name) === undefined) {
     await context.folders.complete(folder.id, caller.signal);
@@ -104,8 +99,8 @@ async function requireTargetKnown(context: Rows & Tree & Incoming, caller: Calle
 async function bringReplacementWhole(
   context: Rows & LocalFiles & Remote & Tree,
   caller: Caller,
-  from: Place,
-  to: Place,
+  from: EntryName,
+  to: EntryName,
   isExchange: boolean,
 ): Promise<void> {
   const target = inodeAt(context, to);
@@ -116,7 +111,7 @@ async function bringReplacementWhole(
   }
 }
 
-function inodeAt(context: Rows & Tree, { parent, name }: Place): Inode | undefined {
+function inodeAt(context: Rows & Tree, { parent, name }: EntryName): Inode | undefined {
   const entry = context.metadata.entries.find(context.requirements.folder(parent).id, name);
   return entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
 }
@@ -125,7 +120,7 @@ function inodeAt(context: Rows & Tree, { parent, name }: Place): Inode | undefin
  * Makes the source durable if it would replace a target that a program has made durable (fsync). Otherwise the new name
  * could reach the disk before the new bytes, and power loss would leave neither the old nor the new content.
  */
-async function makeReplacementSafe(context: Rows & LocalFiles & Tree, from: Place, to: Place): Promise<void> {
+async function makeReplacementSafe(context: Rows & LocalFiles & Tree, from: EntryName, to: EntryName): Promise<void> {
   const source = entryAt(context, from.parent, from.name).inode;
   const target = inodeAt(context, to);
   if (target === undefined || target.id === source.id || target.synced === "never") return;

@@ -4,10 +4,11 @@
  * its turn comes.
  */
 import type { Changed } from "../../metadata/changed.ts";
+import type { NameInFolder } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import { EVERYTHING, type KernelNodeId, type Place, type Replay, type Replays, type Watched } from "../api/index.ts";
+import { EVERYTHING, type KernelNodeId, type Replay, type Replays, type Watched } from "../api/index.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -15,8 +16,8 @@ import { completeFolder } from "./listing.ts";
 
 /** A change to replay. It becomes one or several replays. */
 type What =
-  | (Place & { readonly what: "name"; readonly before: InodeId | null })
-  | { readonly what: "move"; readonly inode: InodeId; readonly from: Place; readonly to: Place }
+  | (NameInFolder & { readonly what: "name"; readonly before: InodeId | null })
+  | { readonly what: "move"; readonly inode: InodeId; readonly from: NameInFolder; readonly to: NameInFolder }
   | { readonly what: "content" | "attributes"; readonly inode: InodeId };
 /** `noted`: the number of questions for the watched inodes before the change. */
 type Change = What & { readonly noted: number };
@@ -28,7 +29,7 @@ const PLACES_MAX = 2 * WAITING_MAX;
 /** The most names, and the most kernel node ids, of one file that are replayed. */
 const EACH_MAX = 8;
 
-const keyOf = ({ folder, name }: Place) => `${folder}/${name}`;
+const keyOf = ({ folder, name }: NameInFolder) => `${folder}/${name}`;
 /** False: a temporary name, which no program can use. The entry waits for its name, or makes way for a moment. */
 const isShown = (name: string) => name !== "" && !name.includes("/");
 
@@ -58,7 +59,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
   let begin: (() => void) | undefined;
   let sought: { readonly name: string; by: number | undefined } | undefined;
 
-  const inodeAt = ({ folder, name }: Place) => metadata.entries.find(folder, name)?.inode;
+  const inodeAt = ({ folder, name }: NameInFolder) => metadata.entries.find(folder, name)?.inode;
 
   function add(key: string, what: What): void {
     if (waiting.size >= WAITING_MAX || filled.size + emptied.size >= PLACES_MAX || waiting.has(key)) return;
@@ -73,7 +74,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     }
   }
 
-  function addMove(inode: InodeId, from: Place, to: Place): void {
+  function addMove(inode: InodeId, from: NameInFolder, to: NameInFolder): void {
     const key = `move ${inode}`;
     const before = waiting.get(key);
     waiting.delete(key);
@@ -97,8 +98,8 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
   }
 
   function note({ names, inodes, made, switched, ours }: Changed): void {
-    const left = new Map<InodeId, Place>();
-    const came: (Place & { inode: InodeId })[] = [];
+    const left = new Map<InodeId, NameInFolder>();
+    const came: (NameInFolder & { inode: InodeId })[] = [];
     for (const [folder, among] of names) {
       // The folder is not listed yet. Names that come with its first list are no change.
       if ((metadata.inodes.get(folder)?.listed ?? null) === null) continue;
@@ -185,14 +186,14 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     }
   }
 
-  function stepsOfMove(inode: InodeId, from: Place, to: Place): Replay[] {
+  function stepsOfMove(inode: InodeId, from: NameInFolder, to: NameInFolder): Replay[] {
     if (inodeAt(from) !== undefined || inodeAt(to) !== inode)
       return [...stepsOfName(from, inode), ...stepsOfName(to, null)];
     return isUnreported(to) ? [{ what: "moved", ...from, inode, to }] : movedAlready(inode, from, to);
   }
 
   /** The replays of a move if the kernel already knows the inode at its new place. */
-  function movedAlready(inode: InodeId, from: Place, to: Place): Replay[] {
+  function movedAlready(inode: InodeId, from: NameInFolder, to: NameInFolder): Replay[] {
     const { kind, kernelNodeId } = metadata.inodes.get(inode) ?? {};
     if (kernelNodeId === undefined || inodeAt(from) !== undefined) return [];
     const gone: Replay = {
@@ -204,7 +205,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
     return [gone, { what: "attributes", ...to, kernelNodeId }];
   }
 
-  function stepsOfName(place: Place, before: InodeId | null): Replay[] {
+  function stepsOfName(place: NameInFolder, before: InodeId | null): Replay[] {
     const id = inodeAt(place);
     const inode = id === undefined ? undefined : metadata.inodes.get(id);
     if (inode === undefined) return before === null ? [] : stepsOfGone(place, before);
@@ -215,12 +216,12 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
   }
 
   /** The replays of a new entry whose name the kernel already knows. A second name of a file is not a write. */
-  function stepsOfKnown({ id, kind }: Inode, place: Place): Replay[] {
+  function stepsOfKnown({ id, kind }: Inode, place: NameInFolder): Replay[] {
     const isWritten = filled.has(keyOf(place)) && kind === "file" && metadata.entries.links(id) === 1;
     return stepsOfInode(id, isWritten ? "content" : "attributes", place);
   }
 
-  function stepsOfGone(place: Place, before: InodeId): Replay[] {
+  function stepsOfGone(place: NameInFolder, before: InodeId): Replay[] {
     const former = metadata.inodes.get(before);
     const [elsewhere] = metadata.entries.ofInode(before);
     // The inode was moved by two commits. A program that works in it must not hear that it is gone.
@@ -240,7 +241,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
    * The replays of a change of the inode. A program that watches it may know it by an earlier kernel node id, so the
    * change is replayed for each number.
    */
-  function stepsOfInode(id: InodeId, what: "content" | "attributes", place: Place): Replay[] {
+  function stepsOfInode(id: InodeId, what: "content" | "attributes", place: NameInFolder): Replay[] {
     const inode = metadata.inodes.get(id);
     if (inode === undefined) return [];
     const earlier = isWatched(id)
@@ -258,7 +259,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
    * The replay of the close after a write. There is none for an executable, which could not be started while it seems
    * to be open for writing.
    */
-  function closed({ kind, attributes }: Inode, place: Place, kernelNodeId: KernelNodeId): Replay[] {
+  function closed({ kind, attributes }: Inode, place: NameInFolder, kernelNodeId: KernelNodeId): Replay[] {
     const isWritable = kind === "file" && ((attributes.mode ?? 0) & 0o111) === 0;
     return isWritable ? [{ what: "closed", ...place, kernelNodeId }] : [];
   }
@@ -268,15 +269,15 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
    * writer, perhaps by another name, has changed the size since. So a file with writers or with other names does not
    * count as new.
    */
-  function isNew(place: Place): boolean {
+  function isNew(place: NameInFolder): boolean {
     const inode = inodeAt(place);
     const row = inode === undefined ? undefined : metadata.inodes.get(inode);
     if (row === undefined || !filled.has(keyOf(place))) return false;
     return row.kind !== "file" || (context.cacheFiles.writersOf(row) === 0 && metadata.entries.links(row.id) === 1);
   }
 
-  const isUnreported = (place: Place) => isNew(place) && filled.get(keyOf(place))?.isKnownToKernel === false;
-  const canAskAgain = (place: Place) => isNew(place) && cache.expireNow !== undefined && cache.expiresNames;
+  const isUnreported = (place: NameInFolder) => isNew(place) && filled.get(keyOf(place))?.isKnownToKernel === false;
+  const canAskAgain = (place: NameInFolder) => isNew(place) && cache.expireNow !== undefined && cache.expiresNames;
 
   function takeNext(): Replay | undefined {
     while (steps.length === 0) {

@@ -3,6 +3,7 @@
  * it makes that change, which in truth changes nothing. Other processes see the present state. Any other change by the
  * replayer fails with EIO. So does any change by an earlier replayer, because a late call may belong to any change.
  */
+import type { NameInFolder } from "../../metadata/entries.ts";
 import { type InodeId, inodeId, kernelNodeId } from "../../metadata/ids.ts";
 import {
   type Attributed,
@@ -15,7 +16,6 @@ import {
   type KernelNodeId,
   type NegativeEntry,
   type OpenFlags,
-  type Place,
   type Replay,
   type Replays,
 } from "../api/index.ts";
@@ -43,14 +43,14 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
   const lent = new Map<KernelNodeId, number>();
 
   const isReplayer = ({ pid }: Caller) => pid === replays.by || replays.formerly.has(pid);
-  const inodeAt = ({ folder, name }: Place) => metadata.entries.find(folder, name)?.inode;
+  const inodeAt = ({ folder, name }: NameInFolder) => metadata.entries.find(folder, name)?.inode;
 
-  function placeOf(parent: KernelNodeId, name: string): Place | undefined {
+  function placeOf(parent: KernelNodeId, name: string): NameInFolder | undefined {
     const folder = metadata.inodes.ofKernelNodeId(parent)?.id;
     return folder === undefined ? undefined : { folder, name };
   }
 
-  function isPlace(parent: KernelNodeId, name: string, place: Place): boolean {
+  function isPlace(parent: KernelNodeId, name: string, place: NameInFolder): boolean {
     return name === place.name && metadata.inodes.ofKernelNodeId(parent)?.id === place.folder;
   }
 
@@ -156,7 +156,7 @@ export function withReplays(context: Rows & Kernel & Tree, fileSystem: FileSyste
   const isChange = ({ write, truncate }: OpenFlags) => write || truncate;
 
   /** A name that the replayer is about to make gets no validity, so that the kernel looks it up for the replayer. */
-  function forNow<T extends Found | NegativeEntry>({ folder, name }: Place, answer: T): T {
+  function forNow<T extends Found | NegativeEntry>({ folder, name }: NameInFolder, answer: T): T {
     const { current } = replays;
     const isIt = current?.what === "made" && current !== done && current.folder === folder && current.name === name;
     return isIt ? { ...answer, entryValidMs: 0 } : answer;

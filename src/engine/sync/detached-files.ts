@@ -14,8 +14,8 @@
  * never removed (files/orphans.ts).
  */
 import { nameProblem } from "../../contract/names.ts";
-import type { DetachedFileRow, Place } from "../../metadata/detached-files.ts";
-import type { Entry } from "../../metadata/entries.ts";
+import type { DetachedFileRow } from "../../metadata/detached-files.ts";
+import type { Entry, NameInFolder } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
@@ -92,8 +92,8 @@ export function detachedFiles({ metadata }: Pick<Rows, "metadata">): NonNullable
 /** The path that the file had when it was detached. */
 export const pathOf = ({ way }: DetachedFileRow) => `/${way.map(({ name }) => name).join("/")}`;
 
-function wayTo({ metadata }: Pick<Rows, "metadata">, entry: Entry): Place[] {
-  const way: Place[] = [];
+function wayTo({ metadata }: Pick<Rows, "metadata">, entry: Entry): NameInFolder[] {
+  const way: NameInFolder[] = [];
   for (let at: Entry | undefined = entry; at !== undefined && at.parent !== at.inode; ) {
     way.unshift({ folder: at.parent, name: at.gatewayName ?? at.name });
     [at] = metadata.entries.ofInode(at.parent);
@@ -105,7 +105,7 @@ function wayTo({ metadata }: Pick<Rows, "metadata">, entry: Entry): Place[] {
  * The folder that the file was in. If it is gone, it is made anew, with the folders above it that are gone too. If a
  * file is in the way, the folder above it.
  */
-function folderOf(context: Rows & Tree, way: readonly Place[]): InodeId {
+function folderOf(context: Rows & Tree, way: readonly NameInFolder[]): InodeId {
   const { metadata } = context;
   const isThere = (folder: InodeId) => folder === ROOT_INODE || metadata.entries.links(folder) > 0;
   const from = way.findLastIndex((place) => isThere(place.folder));

@@ -6,7 +6,7 @@
  */
 import { sleep } from "../../lib/runtime.ts";
 import type { AttemptId, InodeId, NodeRowId } from "../../metadata/ids.ts";
-import type { NodeRow, Place } from "../../metadata/nodes.ts";
+import type { NodeRow, QueuePlace } from "../../metadata/nodes.ts";
 import type { CacheFile, Host, LocalFiles, Rows } from "../core/index.ts";
 
 const SLICE = 500;
@@ -28,7 +28,7 @@ export interface Growth {
 
 interface Sum {
   /** The place of the last row that was added. */
-  upTo: Place | undefined;
+  upTo: QueuePlace | undefined;
   /** Node rows that are left out of the slices. */
   readonly apart: ReadonlySet<NodeRowId>;
   /** Attempts that ended after their rows were added. */

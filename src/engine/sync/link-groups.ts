@@ -112,9 +112,9 @@ export function hasOtherNames(context: Rows & LocalFiles & Tree, row: NodeRow, i
   const { node } = row.seen;
   const group = groupOf(node);
   if (group === null) return false;
-  const place = placeOf(context, node);
+  const match = matchOf(context, node);
   // A file that is open for writing may change at any moment, and the rows may not know of it yet.
-  if (place !== undefined && (place.order !== "same" || place.inode.content === "clean")) return true;
+  if (match !== undefined && (match.order !== "same" || match.inode.content === "clean")) return true;
   return context.metadata.inodes.ofGroup(group).some((other) => hasAtNode(context, other, node));
 }
 
@@ -135,7 +135,7 @@ export function leaveToOthers(context: Rows & LocalFiles & Uploads & Tree, node:
   if (other?.content === "clean" && other.originNode === node.id) context.queue.setInodeDirty(other.id);
 }
 
-interface Place {
+interface Match {
   readonly inode: Inode;
   readonly order: Exclude<Order, "apart">;
 }
@@ -144,17 +144,17 @@ interface Place {
  * The inode of the node's group, with the order of the node to it. Newer content does not join an inode that was
  * changed here, or may be. `except`: an inode that does not count.
  */
-function placeOf(context: Joining, node: Node, except?: number): Place | undefined {
+function matchOf(context: Joining, node: Node, except?: number): Match | undefined {
   const { metadata } = context;
   const group = groupOf(node);
-  const places: Place[] = [];
+  const matches: Match[] = [];
   for (const inode of group === null ? [] : metadata.inodes.ofGroup(group)) {
     if (inode.id === except || inode.kind !== kindOf(node) || metadata.entries.links(inode.id) === 0) continue;
     const order = orderOf(inode, savedAs(node));
     const mayShowIt = inode.content === "clean" && context.cacheFiles.writersOf(inode) === 0;
-    if (order !== "apart" && (order !== "newer" || mayShowIt)) places.push({ inode, order });
+    if (order !== "apart" && (order !== "newer" || mayShowIt)) matches.push({ inode, order });
   }
-  const having = (order: Order) => places.find((place) => place.order === order);
+  const having = (order: Order) => matches.find((match) => match.order === order);
   return having("same") ?? having("behind") ?? having("newer");
 }
 
@@ -163,7 +163,7 @@ function placeOf(context: Joining, node: Node, except?: number): Place | undefin
  * inode shows it afterwards.
  */
 export function joinGroup(context: Rows & LocalFiles & Uploads & Tree, node: Node, except?: number): Inode | undefined {
-  const { inode, order } = placeOf(context, node, except) ?? {};
+  const { inode, order } = matchOf(context, node, except) ?? {};
   if (inode === undefined || order === "behind") return inode;
   if (order === "same") return knowSaves(context, inode, node.attributes.link);
   const content = contentAfter(context, inode, node);

@@ -183,17 +183,17 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   function fill(priority: PriorityClass): Start[] {
     const now = runtime.now();
     const repeated = repeat(priority, now);
-    let places = slots.room(priority) - repeated.starts.length;
-    const next = nextRows(priority, now, places, repeated.nodes);
+    let freeSlots = slots.room(priority) - repeated.starts.length;
+    const next = nextRows(priority, now, freeSlots, repeated.nodes);
     const starts = next.ids.map((id): Start => {
-      const step = begin(priority, id, now, places > 0);
+      const step = begin(priority, id, now, freeSlots > 0);
       if (step === "send") return () => void ready[priority].add(id);
-      if (step !== undefined && "attempt" in step) places -= 1;
+      if (step !== undefined && "attempt" in step) freeSlots -= 1;
       return () => {
         ready[priority].delete(id);
         if (step === undefined) return;
         if ("snapshotOf" in step) runSnapshot(priority, step.snapshotOf);
-        else run(priority, id, (place) => sendAttempt(step.attempt, place));
+        else run(priority, id, (slot) => sendAttempt(step.attempt, slot));
       };
     });
     return [...repeated.starts, ...next.taken, ...starts];
@@ -203,10 +203,10 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   function nextRows(
     priority: PriorityClass,
     now: RowTime,
-    places: number,
+    freeSlots: number,
     repeated: ReadonlySet<NodeRowId>,
   ): { ids: NodeRowId[]; taken: Start[] } {
-    const sent = [...ready[priority]].slice(0, places);
+    const sent = [...ready[priority]].slice(0, freeSlots);
     const ahead = snapshotsUnderWay[priority] + ready[priority].size - sent.length;
     // Rows are taken many at a time: they share a sync, and a look at the table.
     if (ahead > AHEAD[priority] / 2 || room === 0) return { ids: sent, taken: [] };
@@ -230,10 +230,10 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   }
 
   function repeat(priority: PriorityClass, now: RowTime): { starts: Start[]; nodes: Set<NodeRowId> } {
-    const places = slots.room(priority);
+    const freeSlots = slots.room(priority);
     // Half of the slots are for requests that were not tried yet.
-    const left = ready[priority].size === 0 ? 0 : Math.floor(places / 2);
-    const free = Math.min(places - left, room);
+    const left = ready[priority].size === 0 ? 0 : Math.floor(freeSlots / 2);
+    const free = Math.min(freeSlots - left, room);
     if (free <= 0) return { starts: [], nodes: new Set() };
     const all = metadata.attempts.due(priority, now, LOOKED_AT + busy.size).filter((node) => !busy.has(node));
     const due = all.slice(0, free);
@@ -241,9 +241,9 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
       const begun = takeRoom(1, 0);
       return () => {
         for (const tell of begun) tell();
-        run(priority, node, async (place) => {
+        run(priority, node, async (slot) => {
           const attempt = metadata.attempts.openOf(node);
-          if (attempt !== undefined) await sendAttempt(attempt, place);
+          if (attempt !== undefined) await sendAttempt(attempt, slot);
         });
       };
     });
@@ -289,9 +289,9 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     return inode?.kind === "file" && inode.content !== "clean" ? inode.size : 0;
   }
 
-  function run(priority: PriorityClass, node: NodeRowId, work: (place: Slot) => Promise<void>): void {
-    const place = slots.enter(priority);
-    keepBusy(node, () => work(place), place.leave);
+  function run(priority: PriorityClass, node: NodeRowId, work: (slot: Slot) => Promise<void>): void {
+    const slot = slots.enter(priority);
+    keepBusy(node, () => work(slot), slot.leave);
   }
 
   function runSnapshot(priority: PriorityClass, row: NodeRow): void {
@@ -353,12 +353,12 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     return false;
   }
 
-  async function sendAttempt(attempt: Attempt<Request>, place: Slot): Promise<void> {
+  async function sendAttempt(attempt: Attempt<Request>, slot: Slot): Promise<void> {
     runtime.step("attempt: in the rows");
     const stop = new AbortController();
     const abort = () => {
       stop.abort();
-      place.stop();
+      slot.stop();
     };
     if (stopped.signal.aborted) abort();
     context.sending.set(attempt.id, abort);
@@ -369,7 +369,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     try {
       await send(context, attempt, stop.signal, {
         async turn() {
-          const isTurn = await place.turn();
+          const isTurn = await slot.turn();
           since = runtime.elapsed();
           wasFull = slots.isFull;
           // If this is false, the request has not gone out, and its row is looked at again.
@@ -386,7 +386,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
           else if (outcome === "answered" && attempt.bulk === SMALL)
             limit.answered(now, minus(now, since), wasFull, runtime.worked());
           // The slot is free already, so that other requests can go out while this answer is stored.
-          place.leave();
+          slot.leave();
           lookSoon();
         },
       });

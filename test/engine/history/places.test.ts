@@ -4,7 +4,7 @@ import type { Client, NodeListOptions } from "../../../src/client/client.ts";
 import { ALL_FEATURES } from "../../../src/contract/features.ts";
 import type { ListedNode, Version } from "../../../src/contract/resources.ts";
 import { createPastLists } from "../../../src/engine/history/past-lists.ts";
-import type { Place } from "../../../src/engine/history/place.ts";
+import type { HistoryPlace } from "../../../src/engine/history/place.ts";
 import { createPlaces } from "../../../src/engine/history/places.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import { nodeOf, TIME } from "../../support/rows-world.ts";
@@ -13,7 +13,7 @@ import { createBytesWorld } from "../start/bytes-world.ts";
 const SIGNAL = new AbortController().signal;
 const AT = "2025-01-01T00:00:00.000Z";
 
-const folderOf = (view: "at" | "versions" | "deleted" | "now"): Place => ({
+const folderOf = (view: "at" | "versions" | "deleted" | "now"): HistoryPlace => ({
   is: "folder",
   view: view === "at" ? { show: view, at: AT } : { show: view },
   node: "folder",
@@ -74,7 +74,7 @@ async function begin(
   const context = { ...world.context, client };
   const places = createPlaces(context, createPastLists(context));
   /** As `ls -l` does: it lists, and looks up each name. */
-  async function listLong(parent: Place, lookups: number, each: () => Promise<unknown> = async () => {}) {
+  async function listLong(parent: HistoryPlace, lookups: number, each: () => Promise<unknown> = async () => {}) {
     const listed = [...(await finished(places.list(parent, SIGNAL)))];
     for (const [name, place] of listed.slice(0, lookups)) {
       expect(await finished(places.child(parent, name, SIGNAL))).toEqual(place);
@@ -117,7 +117,7 @@ test("all versions of a file are looked up by one list", async () => {
   });
   const versions = Array.from({ length: 5_000 }, (_, index) => version(index + 1));
   const { asked, listLong } = await begin([], { versions });
-  const parent: Place = { is: "versions", node: "file", name: "a.txt", mtime: "0.000000000" };
+  const parent: HistoryPlace = { is: "versions", node: "file", name: "a.txt", mtime: "0.000000000" };
   expect(await listLong(parent, versions.length)).toBe(versions.length);
   expect(asked.lists).toBe(1);
   expect(asked.walked).toBeLessThan(20 * versions.length);
