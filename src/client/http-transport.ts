@@ -68,7 +68,7 @@ const OPTIONS = fields<HttpTransportOptions>({
   socketPath: optional(filledText),
 });
 
-interface Lane {
+interface ConnectionPool {
   readonly pool: Pool;
   readonly activity: PoolActivity;
   readonly limits: ExchangeLimits;
@@ -79,7 +79,7 @@ interface Lane {
 /** The streams, by the `accept` of their requests. Each stream has a connection of its own. */
 const STREAMS: Readonly<Record<string, "events" | "lines">> = { "text/event-stream": "events", [NODE_LINES]: "lines" };
 
-type Lanes = Readonly<Record<"calls" | "downloads" | "uploads" | "events" | "lines", Lane>>;
+type ConnectionPools = Readonly<Record<"calls" | "downloads" | "uploads" | "events" | "lines", ConnectionPool>>;
 
 /**
  * A call that fails before its answer rejects with a RemoteError: "offline", "silent", "aborted", "malformed" or, for a
@@ -92,14 +92,14 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
   const { connect = SILENCE_LIMITS.connect, metadata = SILENCE_LIMITS.metadata } = options.limits ?? {};
   const { content = SILENCE_LIMITS.content, uploadAnswer = SILENCE_LIMITS.uploadAnswer } = options.limits ?? {};
   const { stream = SILENCE_LIMITS.stream } = options.limits ?? {};
-  let opened: Promise<Lanes> | undefined;
+  let opened: Promise<ConnectionPools> | undefined;
   let isClosed = false;
 
-  const open = async (): Promise<Lanes> => {
+  const open = async (): Promise<ConnectionPools> => {
     const { default: Pool } = await import("undici/lib/dispatcher/pool.js");
     const hasReadBuffers = origin.startsWith("http:");
     const [connector, downloads] = await connectorsOf(options, connect, hasReadBuffers);
-    const lane = (
+    const newPool = (
       limits: Omit<ExchangeLimits, "connect">,
       connections: number | null = options.connections ?? 16,
       by = connector,
@@ -113,27 +113,27 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
       limits: { connect, ...limits },
     });
     return {
-      calls: lane({ send: metadata, answer: metadata, receive: metadata, least: LEAST_BYTES }),
+      calls: newPool({ send: metadata, answer: metadata, receive: metadata, least: LEAST_BYTES }),
       downloads: {
-        ...lane({ send: content, answer: content, receive: content }, undefined, downloads),
+        ...newPool({ send: content, answer: content, receive: content }, undefined, downloads),
         hasReadBuffers,
       },
-      uploads: lane({ send: content, answer: uploadAnswer, receive: metadata, least: LEAST_BYTES }),
-      events: lane({ send: metadata, answer: metadata, receive: stream }, null),
+      uploads: newPool({ send: content, answer: uploadAnswer, receive: metadata, least: LEAST_BYTES }),
+      events: newPool({ send: metadata, answer: metadata, receive: stream }, null),
       // Programs wait for lines as they wait for the answers of calls, so the limits are the same.
-      lines: lane({ send: metadata, answer: metadata, receive: metadata, least: LEAST_BYTES }, null),
+      lines: newPool({ send: metadata, answer: metadata, receive: metadata, least: LEAST_BYTES }, null),
     };
   };
-  const laneOf = (request: HttpRequest, lanes: Lanes): Lane => {
-    if (request.body?.kind === "upload") return lanes.uploads;
-    if (request.headers.accept === "application/json") return lanes.calls;
-    return lanes[STREAMS[request.headers.accept ?? ""] ?? "downloads"];
+  const poolOf = (request: HttpRequest, pools: ConnectionPools): ConnectionPool => {
+    if (request.body?.kind === "upload") return pools.uploads;
+    if (request.headers.accept === "application/json") return pools.calls;
+    return pools[STREAMS[request.headers.accept ?? ""] ?? "downloads"];
   };
 
   return {
     async send(request) {
       opened ??= open();
-      const { pool, activity, limits, hasReadBuffers } = laneOf(request, await opened);
+      const { pool, activity, limits, hasReadBuffers } = poolOf(request, await opened);
       if (isClosed) throw new RemoteError("aborted", "the client was closed", { isUnsent: true });
       try {
         const chunks = hasReadBuffers !== true ? undefined : request.takesLoans === true ? "lent" : "copied";

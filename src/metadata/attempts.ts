@@ -73,7 +73,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     database,
     "SELECT node FROM attempt WHERE state = 'open' AND bulk = ? AND next_at <= ? ORDER BY next_at, id LIMIT +?",
   );
-  const nextInLane = prepare<{ at: RowTime }>(
+  const nextOfPriority = prepare<{ at: RowTime }>(
     database,
     "SELECT next_at AS at FROM attempt WHERE state = 'open' AND bulk = ? AND next_at > ? ORDER BY next_at LIMIT 1",
   );
@@ -146,7 +146,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   );
 
   const nextAt = (now: RowTime): RowTime | undefined =>
-    earliestOf(PRIORITIES.map((bulk) => nextInLane.get(bulk, now)?.at));
+    earliestOf(PRIORITIES.map((bulk) => nextOfPriority.get(bulk, now)?.at));
 
   return {
     openOf: (node: NodeRowId) => openOf(node),

@@ -285,7 +285,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     database,
     "SELECT id FROM node WHERE bulk = ? AND due <= ? ORDER BY due, id LIMIT +?",
   );
-  const nextInLane = prepare<{ due: RowTime }>(
+  const nextOfPriority = prepare<{ due: RowTime }>(
     database,
     "SELECT due FROM node WHERE bulk = ? AND due > ? ORDER BY due LIMIT 1",
   );
@@ -374,7 +374,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   }
 
   const nextDueAfter = (now: RowTime): RowTime | undefined =>
-    earliestOf(PRIORITIES.map((bulk) => nextInLane.get(bulk, now)?.due));
+    earliestOf(PRIORITIES.map((bulk) => nextOfPriority.get(bulk, now)?.due));
 
   return {
     get,

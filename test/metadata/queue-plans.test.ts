@@ -79,7 +79,7 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   expect(sorts.map(([sql]) => sql)).toEqual([]);
 });
 
-test("what is due next is the next of either lane, and hurrying is for both", () => {
+test("what is due next is the next of either priority class, and hurrying is for both", () => {
   const { nodes, attempts } = createMetadata(openDatabase(":memory:"), (value) => value);
   const add = (bulk: 0 | 1, due: number) => {
     const { id } = nodes.create({ ...unborn(entryId(0), "file", rowTime(1), rowTime(due)), entry: null, bulk });

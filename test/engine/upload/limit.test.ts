@@ -70,45 +70,45 @@ test("too much halves it once for all that were in flight together, down to one,
 });
 
 /** As many as may enter ask for their turn; those that have it. */
-async function fill(lanes: Slots, lane: PriorityClass): Promise<Slot[]> {
+async function fill(slots: Slots, priority: PriorityClass): Promise<Slot[]> {
   const out: Slot[] = [];
-  while (lanes.room(lane) > 0) {
-    const place = lanes.enter(lane);
-    void place.turn().then((isTurn) => isTurn && out.push(place));
+  while (slots.room(priority) > 0) {
+    const slot = slots.enter(priority);
+    void slot.turn().then((isTurn) => isTurn && out.push(slot));
   }
   await Promise.resolve();
   return out;
 }
 
-test("bulk takes at most half, or eight; small things never wait for it, and each lane always has a place", async () => {
+test("bulk takes at most half, or eight; small things never wait for it, and each class always has a slot", async () => {
   expect([priorityOf(0), priorityOf(BULK_BYTES - 1), priorityOf(BULK_BYTES)]).toEqual([SMALL, SMALL, BULK]);
   for (let limit = 1; limit <= 32; limit += 1) {
-    const lanes = createSlots(() => limit);
-    await fill(lanes, BULK);
-    expect(lanes.out).toBe(Math.max(1, Math.min(8, Math.floor(limit / 2))));
-    await fill(lanes, SMALL);
-    expect(lanes.out).toBe(Math.max(2, limit));
+    const slots = createSlots(() => limit);
+    await fill(slots, BULK);
+    expect(slots.out).toBe(Math.max(1, Math.min(8, Math.floor(limit / 2))));
+    await fill(slots, SMALL);
+    expect(slots.out).toBe(Math.max(2, limit));
   }
 });
 
-test("small things that never end leave bulk its place, and its share of what is free", async () => {
-  const lanes = createSlots(() => 4);
-  const small = await fill(lanes, SMALL);
-  expect([small.length, lanes.out, lanes.room(SMALL)]).toEqual([4, 4, 0]);
-  expect((await fill(lanes, BULK)).length).toBe(1);
+test("small things that never end leave bulk its slot, and its share of what is free", async () => {
+  const slots = createSlots(() => 4);
+  const small = await fill(slots, SMALL);
+  expect([small.length, slots.out, slots.room(SMALL)]).toEqual([4, 4, 0]);
+  expect((await fill(slots, BULK)).length).toBe(1);
   // Of those that wait bulk goes first, to its half; the rest is for what waits to be small.
-  for (const place of small) place.leave();
+  for (const slot of small) slot.leave();
   await Promise.resolve();
-  expect([lanes.out, lanes.room(BULK)]).toEqual([4, 0]);
+  expect([slots.out, slots.room(BULK)]).toEqual([4, 0]);
 });
 
 test("who enters goes out in order, and one that gives up while it waits leaves its turn to the next", async () => {
-  const lanes = createSlots(() => 1);
+  const slots = createSlots(() => 1);
   const turns: string[] = [];
   const enter = (name: string) => {
-    const place = lanes.enter(SMALL);
-    void place.turn().then((isTurn) => turns.push(`${name}: ${isTurn}`));
-    return place;
+    const slot = slots.enter(SMALL);
+    void slot.turn().then((isTurn) => turns.push(`${name}: ${isTurn}`));
+    return slot;
   };
   const first = enter("first");
   const second = enter("second");
@@ -122,20 +122,20 @@ test("who enters goes out in order, and one that gives up while it waits leaves 
   first.leave();
   first.leave();
   await Promise.resolve();
-  expect([turns.at(-1), lanes.out]).toEqual(["third: true", 1]);
+  expect([turns.at(-1), slots.out]).toEqual(["third: true", 1]);
 });
 
-test("one that never had its turn leaves no place free that is taken", async () => {
-  const lanes = createSlots(() => 1);
-  const out = lanes.enter(SMALL);
+test("one that never had its turn leaves no slot free that is taken", async () => {
+  const slots = createSlots(() => 1);
+  const out = slots.enter(SMALL);
   await out.turn();
-  lanes.enter(SMALL).leave();
-  expect([lanes.out, lanes.isFull]).toEqual([1, true]);
+  slots.enter(SMALL).leave();
+  expect([slots.out, slots.isFull]).toEqual([1, true]);
 });
 
 test("one that is stopped before it asks for its turn has none", async () => {
-  const lanes = createSlots(() => 1);
-  const place = lanes.enter(SMALL);
-  place.stop();
-  expect([await place.turn(), lanes.out]).toEqual([false, 0]);
+  const slots = createSlots(() => 1);
+  const slot = slots.enter(SMALL);
+  slot.stop();
+  expect([await slot.turn(), slots.out]).toEqual([false, 0]);
 });
