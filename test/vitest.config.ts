@@ -42,7 +42,7 @@ const FAST = {
     "gateway/nodes",
     "gateway/uploads",
     "native/device",
-    "native/mover",
+    "native/fast-path",
     "native/refusals",
     "native/replayer",
     "native/system-calls",

@@ -1,7 +1,7 @@
 /*
  * Shared by the files of the addon: reading arguments, making errors, and the functions that each file exports to
  * JavaScript. The addon knows descriptors, buffers and system calls, and of the FUSE protocol only the opcodes in
- * mover.h and refusals.h. Its only callers are src/fuse/native.ts and src/content/system-calls.ts. Their types are
+ * fast-path.h and refusals.h. Its only callers are src/fuse/native.ts and src/content/system-calls.ts. Their types are
  * checked by the compiler, so the addon checks an argument only where a wrong one could harm the process.
  */
 #ifndef WSFS_ADDON_H

@@ -7,12 +7,12 @@
  * wake of the loop. So after answers the device is polled for a moment more (the linger), as long as that mostly finds
  * a message.
  *
- * Requests that mover.h and refusals.h answer never reach JavaScript. Of the others, small messages are packed into one
- * slab per wake; JavaScript makes Buffers on it from pairs of (offset, length). Large messages (file contents) are
+ * Requests that fast-path.h and refusals.h answer never reach JavaScript. Of the others, small messages are packed into
+ * one slab per wake; JavaScript makes Buffers on it from pairs of (offset, length). Large messages (file contents) are
  * passed on in the memory they were read into.
  */
 #include "addon.h"
-#include "mover.h"
+#include "fast-path.h"
 #include "notifier.h"
 #include "refusals.h"
 
@@ -47,7 +47,7 @@ struct device {
   uint32_t *spans_data; /* offset (or NOT_IN_SLAB) and length of each message of a wake */
   uint8_t *landing;     /* memory for the next message */
   size_t capacity;
-  struct mover mover;
+  struct fast_path fast_path;
   int fd;
   uv_poll_t poll;
   struct notifier *notifier;
@@ -71,7 +71,7 @@ static void free_device(struct device *device)
 {
   if (device->handles > 0 || !device->forgotten) return;
   free(device->landing);
-  mover_close(&device->mover);
+  fast_path_close(&device->fast_path);
   free(device);
 }
 
@@ -181,7 +181,7 @@ static bool keep_message(struct device *device, struct wake *wake, size_t length
 static void read_messages(struct device *device, struct wake *wake, uint64_t until)
 {
   size_t bytes = 0;
-  long waits = mover_waits();
+  long waits = fast_path_waits();
   for (int tries = 0; tries < WAKE_MESSAGES && bytes < WAKE_BYTES; tries++) {
     if (SLAB_SIZE - device->slab_used < SMALL_LENGTH) {
       if (wake->count > 0) return; /* one slab per wake; the loop wakes us again at once */
@@ -197,7 +197,7 @@ static void read_messages(struct device *device, struct wake *wake, uint64_t unt
     ssize_t length = read(device->fd, device->landing, device->capacity);
     if (length > 0) {
       wake->found = true;
-      size_t moved = mover_answer(&device->mover, device->fd, device->landing, (size_t)length, waits);
+      size_t moved = fast_path_answer(&device->fast_path, device->fd, device->landing, (size_t)length, waits);
       bool is_refused = moved == 0 && refuse_at_once(device->fd, device->landing, (size_t)length);
       bytes += moved > 0 ? moved : (size_t)length;
       if (is_refused) device->refusals++;
@@ -343,12 +343,12 @@ napi_value open_device(napi_env env, napi_callback_info info)
     throw_node_api_error(env);
     return NULL;
   }
-  int error = mover_open(&device->mover, fd, device->capacity) ? 0 : ENOMEM;
+  int error = fast_path_open(&device->fast_path, fd, device->capacity) ? 0 : ENOMEM;
   if (error == 0 && (fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)) error = errno;
   if (error == 0) error = -uv_poll_init(loop, &device->poll, fd);
   if (error != 0) {
     drop_references(device);
-    mover_close(&device->mover);
+    fast_path_close(&device->fast_path);
     free(device);
     return throw_system_error(env, error, "openDevice");
   }
@@ -456,10 +456,10 @@ napi_value device_notify(napi_env env, napi_callback_info info)
   return notifier_send(device->notifier, queue, data, length);
 }
 
-struct mover *mover_of(napi_env env, napi_value value)
+struct fast_path *fast_path_of(napi_env env, napi_value value)
 {
   struct device *device = get_device(env, value);
-  return device == NULL ? NULL : &device->mover;
+  return device == NULL ? NULL : &device->fast_path;
 }
 
 /* deviceAnswered(device): the numbers of READs, WRITEs and GETXATTRs that JavaScript did not see. */
@@ -469,7 +469,7 @@ napi_value device_answered(napi_env env, napi_callback_info info)
   if (!get_arguments(env, info, &value, 1)) return NULL;
   const struct device *device = get_device(env, value);
   if (device == NULL) return NULL;
-  const uint64_t counts[] = {device->mover.reads, device->mover.writes, device->refusals};
+  const uint64_t counts[] = {device->fast_path.reads, device->fast_path.writes, device->refusals};
   CHECK(env, napi_create_array(env, &result));
   for (uint32_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
     CHECK(env, napi_set_element(env, result, i, make_number(env, (double)counts[i])));

@@ -48,7 +48,7 @@ export function deviceTransport(options: DeviceOptions): Transport {
   return {
     passthrough,
     kernelCache,
-    mover: fastPath,
+    fastPath,
     async serve(engine, link, closers) {
       const mount = await link.prepared();
       systemClock.step("daemon: has the device");
@@ -89,7 +89,7 @@ export function deviceTransport(options: DeviceOptions): Transport {
       if (kept.connection === undefined) kept.agreed(agreed);
       // If the kernel resends nothing, requests must be written down before they are begun. The fast path cannot do
       // that, so it stays off.
-      if (agreed.resend) device.moveBy(fastPath);
+      if (agreed.resend) device.useFastPath(fastPath);
       if (kept.rootIsKnown) kernelCache.rootKnown();
       const useKernelCache = () => kernelCache.use(device.notify, agreed.kernelMinor);
       useKernelCache();

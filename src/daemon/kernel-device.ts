@@ -9,7 +9,7 @@ export interface KernelDevice {
   /** Works once the device is open. */
   readonly notify: Notify;
   /** Can be called once the device is open. From then on the addon answers on the fast path where it holds leases. */
-  moveBy(mover: DeviceFastPath): void;
+  useFastPath(fastPath: DeviceFastPath): void;
   /** Resolves when the kernel has taken in all notifications. */
   delivered(): Promise<unknown>;
   /** From now on new requests wait in the kernel. */
@@ -39,7 +39,7 @@ export function kernelDevice(descriptor: number): KernelDevice {
       deliveries.add(delivery);
       return delivery.finally(() => deliveries.delete(delivery));
     },
-    moveBy: (fastPath) => device !== undefined && fastPath.use(device),
+    useFastPath: (fastPath) => device !== undefined && fastPath.use(device),
     delivered: () => Promise.all(deliveries),
     pause: () => device?.pauseReading(),
   };

@@ -272,7 +272,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     inUse: inUse.promise,
     syncRows: rowSync.sync,
     passthrough: transport.passthrough,
-    mover: transport.mover,
+    fastPath: transport.fastPath,
     kernelCache: transport.kernelCache,
     settings: engineSettings(settings, umask, boot, owners),
     accounts,

@@ -13,7 +13,7 @@ export interface Transport {
   readonly passthrough: KernelPassthrough;
   readonly kernelCache: KernelCache;
   /** Absent: no fast path. */
-  readonly mover?: FastPath;
+  readonly fastPath?: FastPath;
   /**
    * Makes the mount, or has it made, and serves it. Must be called when all else is ready. Parts that must end with the
    * mount are added to `closers` at once.

@@ -2,7 +2,7 @@
 import type { FastPath, HandleId } from "../engine/api/index.ts";
 
 /** The calls of the device; see native.ts. */
-export interface MovingDevice {
+export interface LeaseDevice {
   grantRead(handle: HandleId, descriptor: number): void;
   grantWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
   revokeReads(descriptor: number): void;
@@ -12,11 +12,11 @@ export interface MovingDevice {
 
 export interface DeviceFastPath extends FastPath {
   /** Sets the device. Until then every request comes to us. */
-  use(device: MovingDevice): void;
+  use(device: LeaseDevice): void;
 }
 
 export function createDeviceFastPath(): DeviceFastPath {
-  let device: MovingDevice | undefined;
+  let device: LeaseDevice | undefined;
   return {
     use(given) {
       device = given;

@@ -1,7 +1,7 @@
 /*
- * The device of the addon, for libFuzzer: what the kernel sends is answered right where it is read (mover.c, refusals.c)
- * or handed to JavaScript as it came, never both, never neither. The input says which handles may be read and written,
- * and what messages look like. What is answered is compared with a model of the one file there is.
+ * The device of the addon, for libFuzzer: what the kernel sends is answered right where it is read (fast-path.c,
+ * refusals.c) or handed to JavaScript as it came, never both, never neither. The input says which handles may be read
+ * and written, and what messages look like. What is answered is compared with a model of the one file there is.
  */
 #include "../../native/addon/device.c"
 
@@ -34,7 +34,7 @@ struct input {
 };
 
 /* The third one has the place of the first. */
-static const uint64_t handles[HANDLES] = {1, 2, 1 + MOVER_HANDLES, UINT64_MAX};
+static const uint64_t handles[HANDLES] = {1, 2, 1 + FAST_PATH_HANDLES, UINT64_MAX};
 
 static struct {
   struct device device;
@@ -75,12 +75,12 @@ static void set_up(void)
   self.file = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   assert(self.file >= 0 && ftruncate(self.file, FILE_SIZE) == 0);
   assert(fcntl(self.file, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) == 0);
-  assert( mover_open(&self.device.mover, ends[0], MESSAGE_MAX) && renew_slab(&self.device));
+  assert( fast_path_open(&self.device.fast_path, ends[0], MESSAGE_MAX) && renew_slab(&self.device));
 }
 
 static void begin_anew(void)
 {
-  memset(self.device.mover.lets, 0, sizeof self.device.mover.lets);
+  memset(self.device.fast_path.leases, 0, sizeof self.device.fast_path.leases);
   memset(self.reads, 0, sizeof self.reads);
   memset(self.writes, 0, sizeof self.writes);
   for (size_t i = 0; i < FILE_SIZE; i++) self.bytes[i] = (uint8_t)(i * 7);
@@ -94,17 +94,18 @@ static int index_of(uint64_t handle)
 }
 
 /* What JavaScript says of the handles. */
-static void say_to_mover(struct input *input, int what)
+static void say_to_fast_path(struct input *input, int what)
 {
-  struct mover *mover = &self.device.mover;
+  struct fast_path *fast_path = &self.device.fast_path;
   int index = byte_of(input) % HANDLES;
-  if (what == 0) mover_grant_read(mover, handles[index], self.file);
-  if (what == 1) mover_grant_write(mover, handles[index], self.file, UINT64_C(1) << 60);
-  if (what == 2) mover_revoke_reads(mover, self.file);
-  if (what == 3) mover_revoke_writes(mover, self.file);
-  if (what == 4) mover_end(mover, handles[index]);
+  if (what == 0) fast_path_grant_read(fast_path, handles[index], self.file);
+  if (what == 1) fast_path_grant_write(fast_path, handles[index], self.file, UINT64_C(1) << 60);
+  if (what == 2) fast_path_revoke_reads(fast_path, self.file);
+  if (what == 3) fast_path_revoke_writes(fast_path, self.file);
+  if (what == 4) fast_path_end(fast_path, handles[index]);
   for (int i = 0; i < HANDLES; i++) {
-    bool same = i == index, is_lost = what <= 1 && !same && handles[i] % MOVER_HANDLES == handles[index] % MOVER_HANDLES;
+    bool same = i == index, shares = handles[i] % FAST_PATH_HANDLES == handles[index] % FAST_PATH_HANDLES;
+    bool is_lost = what <= 1 && !same && shares;
     if (is_lost || (what == 4 && same)) self.reads[i] = self.writes[i] = false;
     if (what == 2) self.reads[i] = false;
     if (what == 3) self.writes[i] = false;
@@ -172,7 +173,7 @@ static void check_write(const struct transfer *asked, const uint8_t *data, const
   memcpy(self.bytes + asked->offset, data, written);
 }
 
-/* Only what is a request in every way, and is let, is answered, and as JavaScript would. */
+/* Only what is a request in every way, and has a lease, is answered, and as JavaScript would. */
 static void check_answer(const uint8_t *message, size_t length, const uint8_t *reply, size_t reply_length)
 {
   struct in_header header;
@@ -240,7 +241,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   begin_anew();
   while (input.left > 0) {
     int what = byte_of(&input) % 8;
-    if (what < 5) say_to_mover(&input, what);
+    if (what < 5) say_to_fast_path(&input, what);
     else send_to_device(&input);
   }
   return 0;

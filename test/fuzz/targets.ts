@@ -104,7 +104,7 @@ function inC(name: keyof typeof FIRST, sources: readonly string[], native: reado
 const withoutProgress = (text: string) => text.replace(/^#\d+\t.*\n/gm, "").slice(-6000);
 
 export const TARGETS: readonly Target[] = [
-  inC("messages", ["messages.c", "node-api.c"], ["addon/mover.c", "addon/refusals.c", "addon/splicer.c"]),
+  inC("messages", ["messages.c", "node-api.c"], ["addon/fast-path.c", "addon/refusals.c", "addon/splicer.c"]),
   inC("control", ["control.c"]),
   { name: "link", lacks: undefined, run: async (_folder, effort) => fuzzLink(effort) },
   { name: "profile", lacks: undefined, run: (_folder, effort) => fuzzProfile(effort) },

@@ -103,7 +103,7 @@ export interface EngineOptions {
   /** Absent: no passthrough. */
   readonly passthrough?: Passthrough;
   /** Absent: no fast path. */
-  readonly mover?: FastPath | undefined;
+  readonly fastPath?: FastPath | undefined;
   /** The mount that the requests belong to, and its state that this daemon takes over. Absent: a mount of its own. */
   readonly mount?: { readonly id: string; readonly resumed?: Resumed };
   /** Absent: open handles end with this process. */
@@ -133,7 +133,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const time = createRowClock(options.runtime, metadata, settings.boot);
   const { runtime } = time;
   const activity = createActivity();
-  const { mover: fastPath = NO_FAST_PATH } = options;
+  const { fastPath = NO_FAST_PATH } = options;
   /** Undefined: the parts are not put together yet. */
   let running: Parts | undefined;
   let stream: ReturnType<typeof createJournalStream> | undefined;

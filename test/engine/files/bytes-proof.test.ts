@@ -386,7 +386,7 @@ test("what is not checked is not passed on to the kernel", async () => {
       passthrough: { backingId },
     } = each.context.cacheFiles.get(inode.kernelNodeId) ?? expect.unreachable("not open");
     await each.read(opened, 0, 10);
-    const moves = each.mover.read(opened, 10, 0) !== undefined;
+    const moves = each.fastPath.read(opened, 10, 0) !== undefined;
     await each.close(opened);
     return [backingId !== undefined, moves];
   };

@@ -164,7 +164,7 @@ async function run(seed: number, steps: readonly Step[]): Promise<void> {
         const before = changes;
         const expected = model.bytes.slice(each.offset, each.offset + each.size);
         // By itself, where it may.
-        const moved = random() < 0.5 ? world.mover.read(handle, each.size, each.offset) : undefined;
+        const moved = random() < 0.5 ? world.fastPath.read(handle, each.size, each.offset) : undefined;
         if (moved !== undefined && isAlone) expect(Buffer.compare(moved, expected), "bytes moved").toBe(0);
         const reading = world.read(handle, each.offset, each.size).then(
           (bytes) => {
@@ -184,7 +184,7 @@ async function run(seed: number, steps: readonly Step[]): Promise<void> {
         if (changing !== undefined) await settled(changing);
         const data = pattern(Math.min(each.size, MAX - each.offset), each.seed);
         if (data.length === 0) break;
-        if (random() < 0.5 && world.mover.write(handle, data, each.offset)) {
+        if (random() < 0.5 && world.fastPath.write(handle, data, each.offset)) {
           changes += 1;
           model.write(each.offset, data);
           break;

@@ -16,7 +16,7 @@ async function written(world: BytesWorld): Promise<{ id: InodeId; handle: Handle
   return { id: inode.id, handle };
 }
 
-const passes = (world: BytesWorld, handle: HandleId) => world.mover.write(handle, LATER, 0);
+const passes = (world: BytesWorld, handle: HandleId) => world.fastPath.write(handle, LATER, 0);
 
 test("after one write of a handle the next ones pass, for a moment, and none after its end", async () => {
   const world = await createBytesWorld();
@@ -41,13 +41,13 @@ test("a read passes once all is here and found right, not before", async () => {
   const inode = world.addRemote(content);
   const handle = await world.open(inode);
   await world.read(handle, 0, 100);
-  expect(world.mover.read(handle, 100, 0)).toBeUndefined();
+  expect(world.fastPath.read(handle, 100, 0)).toBeUndefined();
   const whole = await world.readAll(inode);
   expect(whole).toHaveLength(content.length);
   await world.read(handle, 5, 100);
-  expect(world.mover.read(handle, 100, 5)).toEqual(content.subarray(5, 105));
+  expect(world.fastPath.read(handle, 100, 5)).toEqual(content.subarray(5, 105));
   await world.close(handle);
-  expect(world.mover.read(handle, 100, 5)).toBeUndefined();
+  expect(world.fastPath.read(handle, 100, 5)).toBeUndefined();
 });
 
 test("bytes that are here and not found right yet are read the long way", async () => {
@@ -57,7 +57,7 @@ test("bytes that are here and not found right yet are read the long way", async 
   const handle = await world.open(inode);
   for (let at = 0; at < content.length; at += 128 * 1024) {
     await world.read(handle, at, 128 * 1024).catch(() => {});
-    expect(world.mover.read(handle, 10, 0)).toBeUndefined();
+    expect(world.fastPath.read(handle, 10, 0)).toBeUndefined();
   }
   await world.close(handle);
 });

@@ -48,13 +48,13 @@ for (const [name, cut] of Object.entries(CUTS)) {
       const { world, reader } = all;
       // From here on its reads would pass us by.
       await world.read(reader, 0, 10);
-      expect(world.mover.read(reader, 10, 0)).toHaveLength(10);
+      expect(world.fastPath.read(reader, 10, 0)).toHaveLength(10);
       const cutting = cut(all);
       for (let turn = 0; turn < lead; turn += 1) await undefined;
       const read_ = reading(all);
-      expect([undefined, 10]).toContain(world.mover.read(reader, 10, 0)?.length);
+      expect([undefined, 10]).toContain(world.fastPath.read(reader, 10, 0)?.length);
       await cutting;
-      expect(world.mover.read(reader, 10, 0)).toBeUndefined();
+      expect(world.fastPath.read(reader, 10, 0)).toBeUndefined();
       await world.clock.advance(49);
       expect([undefined, SIZE]).toContain(read_.length);
       if (read_.length === undefined) waited += 1;
@@ -83,7 +83,7 @@ for (const [name, sign] of Object.entries(SIGNS)) {
     await world.clock.settle();
     expect(read_.length).toBe(name === "writes" ? 5 : 3);
     await world.read(reader, 0, 10);
-    expect(world.mover.read(reader, 10, 0)).toBeDefined();
+    expect(world.fastPath.read(reader, 10, 0)).toBeDefined();
   });
 }
 

@@ -71,7 +71,7 @@ export interface BytesWorld {
   /** Where the world was told to have it. */
   readonly passthrough: MemoryPassthrough | undefined;
   /** What passes everybody by goes by it; what this world reads and writes goes the long way. */
-  readonly mover: MemoryFastPath;
+  readonly fastPath: MemoryFastPath;
   /** What was logged as an error or warning. */
   readonly complaints: string[];
   /** A file the gateway has, nothing of it here; `hash: null`: the gateway does not tell. */
@@ -222,7 +222,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   const log: Logger = { debug() {}, info() {}, warn: complain, error: complain, isLevelEnabled: () => true };
   const slow = slowFiles(files, remains.turns);
   const passthrough = remains.isPassing ? createMemoryPassthrough(files) : undefined;
-  const mover = createMemoryFastPath(files, clock.wallClock);
+  const fastPath = createMemoryFastPath(files, clock.wallClock);
   const runtime = {
     ...clock,
     now: () => rowTime(clock.wallClock()),
@@ -274,7 +274,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     workspace: WORKSPACE,
     handleTable,
     passthrough: passthrough ?? NO_PASSTHROUGH,
-    fastPath: mover,
+    fastPath,
     fresh: createFreshness(runtime),
     syncRows: createSyncRows(metadata, async () => {
       syncedRows = database.serialize();
@@ -295,7 +295,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     files,
     gateway,
     passthrough,
-    mover,
+    fastPath,
     complaints,
     addRemote(content, { hash = hashOf(content), attributes = {}, name = `remote-${++names}` } = {}) {
       const version = `version of ${name}`;

@@ -23,7 +23,7 @@ let left: number[];
 let replies: Map<number, { error: number; body: Buffer }>;
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "wsfs-mover-"));
+  folder = mkdtempSync(join(tmpdir(), "wsfs-fast-path-"));
   writeFileSync(join(folder, "f"), "0123456789");
   fd = openSync(join(folder, "f"), "r+");
   left = [];

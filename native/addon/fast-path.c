@@ -1,5 +1,5 @@
-/* The fast path: READ and WRITE without JavaScript. See mover.h. */
-#include "mover.h"
+/* The fast path: READ and WRITE without JavaScript. See fast-path.h. */
+#include "fast-path.h"
 #include "messages.h"
 
 #include <errno.h>
@@ -48,76 +48,76 @@ struct write_out {
 #define QUICK_NS (200 * 1000)
 #define QUICK_SIZE (32 * 1024)
 
-bool mover_open(struct mover *mover, int device, size_t capacity)
+bool fast_path_open(struct fast_path *fast_path, int device, size_t capacity)
 {
-  memset(mover, 0, sizeof *mover);
-  mover->capacity = capacity;
-  mover->device = device;
-  splicer_open(&mover->splicer, device);
-  mover->reply = malloc(sizeof(struct out_header) + capacity);
-  return mover->reply != NULL;
+  memset(fast_path, 0, sizeof *fast_path);
+  fast_path->capacity = capacity;
+  fast_path->device = device;
+  splicer_open(&fast_path->splicer, device);
+  fast_path->reply = malloc(sizeof(struct out_header) + capacity);
+  return fast_path->reply != NULL;
 }
 
-void mover_close(struct mover *mover)
+void fast_path_close(struct fast_path *fast_path)
 {
-  splicer_close(&mover->splicer);
-  free(mover->reply);
-  mover->reply = NULL;
+  splicer_close(&fast_path->splicer);
+  free(fast_path->reply);
+  fast_path->reply = NULL;
 }
 
-static struct let *place_of(struct mover *mover, uint64_t handle)
+static struct lease *lease_of(struct fast_path *fast_path, uint64_t handle)
 {
-  return &mover->lets[handle % MOVER_HANDLES];
+  return &fast_path->leases[handle % FAST_PATH_HANDLES];
 }
 
-static struct let *take_place(struct mover *mover, uint64_t handle, int fd)
+static struct lease *take_lease(struct fast_path *fast_path, uint64_t handle, int fd)
 {
-  struct let *let = place_of(mover, handle);
-  if (let->handle != handle || let->fd != fd) *let = (struct let){.handle = handle, .fd = fd};
-  return let;
+  struct lease *lease = lease_of(fast_path, handle);
+  if (lease->handle != handle || lease->fd != fd) *lease = (struct lease){.handle = handle, .fd = fd};
+  return lease;
 }
 
-void mover_grant_read(struct mover *mover, uint64_t handle, int fd)
+void fast_path_grant_read(struct fast_path *fast_path, uint64_t handle, int fd)
 {
-  take_place(mover, handle, fd)->reads = true;
+  take_lease(fast_path, handle, fd)->reads = true;
 }
 
-void mover_grant_write(struct mover *mover, uint64_t handle, int fd, uint64_t nanoseconds)
+void fast_path_grant_write(struct fast_path *fast_path, uint64_t handle, int fd, uint64_t nanoseconds)
 {
-  take_place(mover, handle, fd)->writes_until = uv_hrtime() + nanoseconds;
+  take_lease(fast_path, handle, fd)->writes_until = uv_hrtime() + nanoseconds;
 }
 
-void mover_revoke_reads(struct mover *mover, int fd)
+void fast_path_revoke_reads(struct fast_path *fast_path, int fd)
 {
-  for (int i = 0; i < MOVER_HANDLES; i++) {
-    if (mover->lets[i].fd == fd) mover->lets[i].reads = false;
+  for (int i = 0; i < FAST_PATH_HANDLES; i++) {
+    if (fast_path->leases[i].fd == fd) fast_path->leases[i].reads = false;
   }
 }
 
-void mover_revoke_writes(struct mover *mover, int fd)
+void fast_path_revoke_writes(struct fast_path *fast_path, int fd)
 {
-  for (int i = 0; i < MOVER_HANDLES; i++) {
-    if (mover->lets[i].fd == fd) mover->lets[i].writes_until = 0;
+  for (int i = 0; i < FAST_PATH_HANDLES; i++) {
+    if (fast_path->leases[i].fd == fd) fast_path->leases[i].writes_until = 0;
   }
 }
 
-void mover_end(struct mover *mover, uint64_t handle)
+void fast_path_end(struct fast_path *fast_path, uint64_t handle)
 {
-  struct let *let = place_of(mover, handle);
-  if (let->handle == handle) *let = (struct let){0};
+  struct lease *lease = lease_of(fast_path, handle);
+  if (lease->handle == handle) *lease = (struct lease){0};
 }
 
-long mover_waits(void)
+long fast_path_waits(void)
 {
   struct rusage usage;
   return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
 }
 
 /* Ignores time in which another thread had the processor: it is no sign of a slow disk. */
-static void notice_slowness(struct mover *mover, uint64_t begun, long waits)
+static void notice_slowness(struct fast_path *fast_path, uint64_t begun, long waits)
 {
   uint64_t now = uv_hrtime();
-  if (now - begun >= SLOW_NS && mover_waits() != waits) mover->off_until = now + REST * (now - begun);
+  if (now - begun >= SLOW_NS && fast_path_waits() != waits) fast_path->off_until = now + REST * (now - begun);
 }
 
 /* ENOENT: nothing waits for the answer any more. */
@@ -143,38 +143,38 @@ static uint64_t rest_after(uint64_t took)
   return took < SLOW_NS ? 2 * took * took / QUICK_NS : REST * took;
 }
 
-static ssize_t read_from_disk(struct mover *mover, int fd, uint8_t *bytes, size_t size, off_t offset)
+static ssize_t read_from_disk(struct fast_path *fast_path, int fd, uint8_t *bytes, size_t size, off_t offset)
 {
   uint64_t begun = uv_hrtime();
-  if (size > QUICK_SIZE || begun < mover->no_disk_until) {
+  if (size > QUICK_SIZE || begun < fast_path->no_disk_until) {
     errno = EAGAIN;
     return -1;
   }
   ssize_t length = pread(fd, bytes, size, offset);
   uint64_t now = uv_hrtime();
-  if (now - begun >= QUICK_NS) mover->no_disk_until = now + rest_after(now - begun);
+  if (now - begun >= QUICK_NS) fast_path->no_disk_until = now + rest_after(now - begun);
   return length;
 }
 
 /* When bytes would have to come from the disk and must not be waited for here, the read fails or is short. */
-static ssize_t read_file(struct mover *mover, int fd, uint8_t *bytes, size_t size, off_t offset)
+static ssize_t read_file(struct fast_path *fast_path, int fd, uint8_t *bytes, size_t size, off_t offset)
 {
   const struct iovec place = {.iov_base = bytes, .iov_len = size};
   ssize_t length = preadv2(fd, &place, 1, offset, RWF_NOWAIT);
-  if (length < 0 && errno == EAGAIN) return read_from_disk(mover, fd, bytes, size, offset);
+  if (length < 0 && errno == EAGAIN) return read_from_disk(fast_path, fd, bytes, size, offset);
   if (length >= 0 || errno != EOPNOTSUPP) return length;
   return pread(fd, bytes, size, offset); /* file systems that cannot tell, such as tmpfs and overlayfs */
 }
 
-static bool answer_read(struct mover *mover, int device, int fd, uint64_t unique, const struct transfer_in *in)
+static bool answer_read(struct fast_path *fast_path, int device, int fd, uint64_t unique, const struct transfer_in *in)
 {
-  if (in->size > mover->capacity) return false;
-  if (splicer_answer(&mover->splicer, device, fd, unique, in->size, (off_t)in->offset)) return true;
-  struct out_header *out = (struct out_header *)mover->reply;
-  ssize_t length = read_file(mover, fd, mover->reply + sizeof *out, in->size, (off_t)in->offset);
+  if (in->size > fast_path->capacity) return false;
+  if (splicer_answer(&fast_path->splicer, device, fd, unique, in->size, (off_t)in->offset)) return true;
+  struct out_header *out = (struct out_header *)fast_path->reply;
+  ssize_t length = read_file(fast_path, fd, fast_path->reply + sizeof *out, in->size, (off_t)in->offset);
   if (length < 0 || ((size_t)length < in->size && !ends_at(fd, (off_t)in->offset + length))) return false;
   *out = (struct out_header){.len = (uint32_t)(sizeof *out + (size_t)length), .unique = unique};
-  return reply(device, &(struct iovec){.iov_base = mover->reply, .iov_len = out->len}, 1);
+  return reply(device, &(struct iovec){.iov_base = fast_path->reply, .iov_len = out->len}, 1);
 }
 
 static bool answer_write(int device, int fd, uint64_t unique, const struct transfer_in *in, const uint8_t *data)
@@ -187,12 +187,12 @@ static bool answer_write(int device, int fd, uint64_t unique, const struct trans
   return reply(device, &(struct iovec){.iov_base = &out, .iov_len = sizeof out}, 1);
 }
 
-bool mover_answer_read(struct mover *mover, uint64_t unique, int fd, size_t size, off_t offset)
+bool fast_path_answer_read(struct fast_path *fast_path, uint64_t unique, int fd, size_t size, off_t offset)
 {
-  return splicer_answer(&mover->splicer, mover->device, fd, unique, size, offset);
+  return splicer_answer(&fast_path->splicer, fast_path->device, fd, unique, size, offset);
 }
 
-size_t mover_answer(struct mover *mover, int device, const uint8_t *message, size_t length, long waits)
+size_t fast_path_answer(struct fast_path *fast_path, int device, const uint8_t *message, size_t length, long waits)
 {
   struct in_header header;
   struct transfer_in in;
@@ -200,24 +200,24 @@ size_t mover_answer(struct mover *mover, int device, const uint8_t *message, siz
   memcpy(&header, message, sizeof header);
   if (header.opcode != READ && header.opcode != WRITE) return 0;
   memcpy(&in, message + sizeof header, sizeof in);
-  const struct let *let = place_of(mover, in.fh);
-  if (in.fh == 0 || let->handle != in.fh) return 0;
+  const struct lease *lease = lease_of(fast_path, in.fh);
+  if (in.fh == 0 || lease->handle != in.fh) return 0;
   if (header.len != length || header.unique == 0 || (header.unique & RESENT) != 0 || header.total_extlen != 0) return 0;
   if (in.size == 0 || in.offset >= (uint64_t)END_MAX - in.size) return 0;
   uint64_t now = uv_hrtime();
-  if (now < mover->off_until) return 0;
+  if (now < fast_path->off_until) return 0;
 
   bool is_answered;
   if (header.opcode == READ) {
-    if (!let->reads || length != DATA_AT) return 0;
-    is_answered = answer_read(mover, device, let->fd, header.unique, &in);
-    if (is_answered) mover->reads++;
+    if (!lease->reads || length != DATA_AT) return 0;
+    is_answered = answer_read(fast_path, device, lease->fd, header.unique, &in);
+    if (is_answered) fast_path->reads++;
   } else {
-    if (now >= let->writes_until || length != DATA_AT + in.size) return 0;
+    if (now >= lease->writes_until || length != DATA_AT + in.size) return 0;
     if ((in.transfer_flags & ~(WRITE_CACHE | WRITE_LOCKOWNER | WRITE_KILL_SUIDGID)) != 0) return 0;
-    is_answered = answer_write(device, let->fd, header.unique, &in, message + DATA_AT);
-    if (is_answered) mover->writes++;
+    is_answered = answer_write(device, lease->fd, header.unique, &in, message + DATA_AT);
+    if (is_answered) fast_path->writes++;
   }
-  notice_slowness(mover, now, waits);
+  notice_slowness(fast_path, now, waits);
   return is_answered ? DATA_AT + in.size : 0;
 }

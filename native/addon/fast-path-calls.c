@@ -1,18 +1,18 @@
 /* JavaScript's calls for the fast path of a device: they grant and revoke leases of handles, for READ or WRITE. */
 #include "addon.h"
-#include "mover.h"
+#include "fast-path.h"
 
 /* The first two arguments of each call: a device and a number. */
-static struct mover *get_mover(napi_env env, const napi_value *values, int64_t *number)
+static struct fast_path *get_fast_path(napi_env env, const napi_value *values, int64_t *number)
 {
-  return get_int64(env, values[1], number) ? mover_of(env, values[0]) : NULL;
+  return get_int64(env, values[1], number) ? fast_path_of(env, values[0]) : NULL;
 }
 
 /* The arguments of a call that takes only these two. */
-static struct mover *get_both(napi_env env, napi_callback_info info, int64_t *number)
+static struct fast_path *get_both(napi_env env, napi_callback_info info, int64_t *number)
 {
   napi_value values[2];
-  return get_arguments(env, info, values, 2) ? get_mover(env, values, number) : NULL;
+  return get_arguments(env, info, values, 2) ? get_fast_path(env, values, number) : NULL;
 }
 
 /* deviceGrantRead(device, handle, fd) */
@@ -22,8 +22,8 @@ napi_value device_grant_read(napi_env env, napi_callback_info info)
   int64_t handle;
   int fd;
   if (!get_arguments(env, info, values, 3) || !get_int(env, values[2], &fd)) return NULL;
-  struct mover *mover = get_mover(env, values, &handle);
-  if (mover != NULL) mover_grant_read(mover, (uint64_t)handle, fd);
+  struct fast_path *fast_path = get_fast_path(env, values, &handle);
+  if (fast_path != NULL) fast_path_grant_read(fast_path, (uint64_t)handle, fd);
   return NULL;
 }
 
@@ -37,9 +37,9 @@ napi_value device_answer_read(napi_env env, napi_callback_info info)
   int64_t unique, offset;
   int fd, size;
   if (!get_arguments(env, info, values, 5) || !get_int(env, values[2], &fd) || !get_int(env, values[3], &size)) return NULL;
-  struct mover *mover = get_mover(env, values, &unique);
-  if (mover == NULL || !get_int64(env, values[4], &offset)) return NULL;
-  bool is_answered = size > 0 && mover_answer_read(mover, (uint64_t)unique, fd, (size_t)size, (off_t)offset);
+  struct fast_path *fast_path = get_fast_path(env, values, &unique);
+  if (fast_path == NULL || !get_int64(env, values[4], &offset)) return NULL;
+  bool is_answered = size > 0 && fast_path_answer_read(fast_path, (uint64_t)unique, fd, (size_t)size, (off_t)offset);
   CHECK(env, napi_get_boolean(env, is_answered, &result));
   return result;
 }
@@ -52,8 +52,8 @@ napi_value device_grant_write(napi_env env, napi_callback_info info)
   int fd, milliseconds;
   if (!get_arguments(env, info, values, 4)) return NULL;
   if (!get_int(env, values[2], &fd) || !get_int(env, values[3], &milliseconds)) return NULL;
-  struct mover *mover = get_mover(env, values, &handle);
-  if (mover != NULL) mover_grant_write(mover, (uint64_t)handle, fd, (uint64_t)milliseconds * 1000000);
+  struct fast_path *fast_path = get_fast_path(env, values, &handle);
+  if (fast_path != NULL) fast_path_grant_write(fast_path, (uint64_t)handle, fd, (uint64_t)milliseconds * 1000000);
   return NULL;
 }
 
@@ -61,8 +61,8 @@ napi_value device_grant_write(napi_env env, napi_callback_info info)
 napi_value device_revoke_reads(napi_env env, napi_callback_info info)
 {
   int64_t fd;
-  struct mover *mover = get_both(env, info, &fd);
-  if (mover != NULL) mover_revoke_reads(mover, (int)fd);
+  struct fast_path *fast_path = get_both(env, info, &fd);
+  if (fast_path != NULL) fast_path_revoke_reads(fast_path, (int)fd);
   return NULL;
 }
 
@@ -70,8 +70,8 @@ napi_value device_revoke_reads(napi_env env, napi_callback_info info)
 napi_value device_revoke_writes(napi_env env, napi_callback_info info)
 {
   int64_t fd;
-  struct mover *mover = get_both(env, info, &fd);
-  if (mover != NULL) mover_revoke_writes(mover, (int)fd);
+  struct fast_path *fast_path = get_both(env, info, &fd);
+  if (fast_path != NULL) fast_path_revoke_writes(fast_path, (int)fd);
   return NULL;
 }
 
@@ -79,7 +79,7 @@ napi_value device_revoke_writes(napi_env env, napi_callback_info info)
 napi_value device_end_handle(napi_env env, napi_callback_info info)
 {
   int64_t handle;
-  struct mover *mover = get_both(env, info, &handle);
-  if (mover != NULL) mover_end(mover, (uint64_t)handle);
+  struct fast_path *fast_path = get_both(env, info, &handle);
+  if (fast_path != NULL) fast_path_end(fast_path, (uint64_t)handle);
   return NULL;
 }

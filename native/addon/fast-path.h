@@ -7,21 +7,21 @@
  * request, an error of the file, a write that did not fit) is left to JavaScript as a whole, as if nothing had been
  * tried: reading or writing the same bytes again does no harm.
  */
-#ifndef WSFS_MOVER_H
-#define WSFS_MOVER_H
+#ifndef WSFS_FAST_PATH_H
+#define WSFS_FAST_PATH_H
 
 #include "addon.h"
 #include "splicer.h"
 
-#define MOVER_HANDLES 1024
+#define FAST_PATH_HANDLES 1024
 
-struct mover {
-  struct let {
-    uint64_t handle; /* 0: a free place; no handle has that number */
+struct fast_path {
+  struct lease {
+    uint64_t handle; /* 0: nobody has the lease; no handle has that number */
     int fd;
     bool reads;
     uint64_t writes_until; /* uv_hrtime */
-  } lets[MOVER_HANDLES];
+  } leases[FAST_PATH_HANDLES];
   uint8_t *reply; /* header and bytes of the answer to a READ */
   size_t capacity;
   int device;
@@ -31,32 +31,32 @@ struct mover {
   uint64_t reads, writes; /* requests that were answered here */
 };
 
-/* device.c: the mover of a device that JavaScript holds. NULL: the value is no device, and an exception is pending. */
-struct mover *mover_of(napi_env env, napi_value device);
+/* device.c: that of a device that JavaScript holds. NULL: the value is no device, and an exception is pending. */
+struct fast_path *fast_path_of(napi_env env, napi_value device);
 
-bool mover_open(struct mover *mover, int device, size_t capacity);
-void mover_close(struct mover *mover);
+bool fast_path_open(struct fast_path *fast_path, int device, size_t capacity);
+void fast_path_close(struct fast_path *fast_path);
 
 /* The number of times that this thread was blocked so far. Must be called before the first message of a wake. */
-long mover_waits(void);
+long fast_path_waits(void);
 
 /*
  * The number of bytes moved, when the message was answered completely. 0: it is left to JavaScript. `waits`: the result
- * of mover_waits.
+ * of fast_path_waits.
  */
-size_t mover_answer(struct mover *mover, int device, const uint8_t *message, size_t length, long waits);
+size_t fast_path_answer(struct fast_path *fast_path, int device, const uint8_t *message, size_t length, long waits);
 
 /* True if the READ was answered from the file: see splicer_answer. */
-bool mover_answer_read(struct mover *mover, uint64_t unique, int fd, size_t size, off_t offset);
+bool fast_path_answer_read(struct fast_path *fast_path, uint64_t unique, int fd, size_t size, off_t offset);
 
 /*
- * The number of a handle determines its place. A later handle takes the place over, and JavaScript serves the earlier
+ * The number of a handle determines its lease. A later handle takes the lease over, and JavaScript serves the earlier
  * one.
  */
-void mover_grant_read(struct mover *mover, uint64_t handle, int fd);
-void mover_grant_write(struct mover *mover, uint64_t handle, int fd, uint64_t nanoseconds);
-void mover_revoke_reads(struct mover *mover, int fd);
-void mover_revoke_writes(struct mover *mover, int fd);
-void mover_end(struct mover *mover, uint64_t handle);
+void fast_path_grant_read(struct fast_path *fast_path, uint64_t handle, int fd);
+void fast_path_grant_write(struct fast_path *fast_path, uint64_t handle, int fd, uint64_t nanoseconds);
+void fast_path_revoke_reads(struct fast_path *fast_path, int fd);
+void fast_path_revoke_writes(struct fast_path *fast_path, int fd);
+void fast_path_end(struct fast_path *fast_path, uint64_t handle);
 
 #endif
