@@ -106,7 +106,7 @@ async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: O
     cacheFile.passthrough.seen(seen);
     break;
   }
-  context.runtime.step("passthrough: writer let in");
+  context.runtime.step("passthrough: writer admitted");
 }
 
 /** True: the rows say already that the file may change. */

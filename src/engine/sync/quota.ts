@@ -184,7 +184,7 @@ export function createQuota(
     grew({ id, node }, growth) {
       if (limit === undefined || growth === 0) return;
       sum.grew(id, { node, growth });
-      // Bytes that were freed twice would let in programs whose bytes have no room. The next answer has them for sure.
+      // Bytes that were freed twice would admit programs whose bytes have no room. The next answer has them for sure.
       if (growth < 0 && mayBeCounted.has(id)) return;
       const before = room();
       if (growing.size === 0) runtime.soon(countGrown);

@@ -1,4 +1,4 @@
-/** A snapshot of a passed file that ends at any moment while a writer is being let in: what he writes then is neither lost nor called whole. */
+/** A snapshot of a passed file that ends at any moment while a writer is being admitted: what he writes then is neither lost nor called whole. */
 import { expect, test } from "vitest";
 import type { OpenFlags } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
@@ -47,8 +47,8 @@ const CASES = STATES.flatMap((state) => MOMENTS.map((moment) => ({ state, moment
   ({ state, moment }) => state !== "written" || moment !== "syncRows",
 );
 
-/** A writer has been let in, and a snapshot was made while he was at `moment`. */
-async function letInDuringSnapshot({ state, moment }: (typeof CASES)[number]) {
+/** A writer has been admitted, and a snapshot was made while he was at `moment`. */
+async function admitDuringSnapshot({ state, moment }: (typeof CASES)[number]) {
   const one = await begin(state);
   const { world, id, kernelNodeId, cacheFile } = one;
   const { context } = world;
@@ -70,7 +70,7 @@ async function letInDuringSnapshot({ state, moment }: (typeof CASES)[number]) {
 }
 
 test.each(CASES)("killed then, what he wrote is there and is sent: $state before, snapshot at $moment", async (it) => {
-  const { world, id, write } = await letInDuringSnapshot(it);
+  const { world, id, write } = await admitDuringSnapshot(it);
   write("late");
   const next = world.crash();
   await next.recover();
@@ -81,7 +81,7 @@ test.each(CASES)("killed then, what he wrote is there and is sent: $state before
 test.each(CASES)(
   "after power loss what he was writing replaces nothing: $state before, snapshot at $moment",
   async (it) => {
-    const { world, write } = await letInDuringSnapshot(it);
+    const { world, write } = await admitDuringSnapshot(it);
     write("torn");
     await world.context.syncRows();
     const next = await world.powerLoss();

@@ -297,7 +297,7 @@ test("written to again after it was synced, or open still, it is held", async ()
   }
 });
 
-test("a writer who is let in while the file is synced is not called safe when that ends", async () => {
+test("a writer who is admitted while the file is synced is not called safe when that ends", async () => {
   const world = await passing();
   const inode = await whole(world);
   const before = await openPassed(world, inode);
