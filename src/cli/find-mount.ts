@@ -38,11 +38,11 @@ const ENDING_MS = 1000;
 /** As findMount, but waits while a daemon is being replaced. */
 export async function findServed(dir: string): Promise<FoundMount | undefined> {
   let found: FoundMount | undefined;
-  const isSettled = () => {
+  const isReplacementOver = () => {
     found = findMount(dir);
     return found?.served === undefined || isAlive(found.served.record.daemon);
   };
-  await pollUntil(isSettled, REPLACED_MS);
+  await pollUntil(isReplacementOver, REPLACED_MS);
   return found;
 }
 

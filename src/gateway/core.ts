@@ -267,8 +267,8 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   const background = new Set<Promise<unknown>>();
 
   function inBackground(work: Promise<unknown>): void {
-    const settled = work.catch(() => {}).finally(() => background.delete(settled));
-    background.add(settled);
+    const ended = work.catch(() => {}).finally(() => background.delete(ended));
+    background.add(ended);
   }
 
   function setOptions(changes: Partial<GatewayOptions>): void {

@@ -94,7 +94,7 @@ export function createStore(database: Connection, turn?: (callback: () => void) 
     }
   }
 
-  function abandon(error: unknown): void {
+  function failGroup(error: unknown): void {
     const failed = group;
     group = undefined;
     // Flows that have not begun fail with the group.
@@ -117,7 +117,7 @@ export function createStore(database: Connection, turn?: (callback: () => void) 
       for (const work of committing) work();
       commit.run();
     } catch (error) {
-      abandon(error);
+      failGroup(error);
       return { error };
     }
     group = undefined;
@@ -186,7 +186,7 @@ export function createStore(database: Connection, turn?: (callback: () => void) 
         release.run();
       } catch (error) {
         // SQLite rolls back everything by itself when the disk is full or fails.
-        if (!database.inTransaction) abandon(error);
+        if (!database.inTransaction) failGroup(error);
         else {
           undo.run();
           release.run();

@@ -23,8 +23,8 @@ export interface CacheFileRow {
   readonly unproven: Ranges | undefined;
   /** When it was last used, in row time. */
   readonly usedAt: RowTime;
-  /** True: the machine went down since the file was written. Clean bytes must then be checked before use. */
-  readonly isUnchecked: boolean;
+  /** True: the machine went down since the file was written, so clean bytes must be checked before use. */
+  readonly mustBeChecked: boolean;
 }
 
 /** True if every byte of the file is on this disk. False without a row. */
@@ -33,10 +33,10 @@ export const isWhole = (row: CacheFileRow | undefined): boolean => row?.missing?
 export const isProven = (row: CacheFileRow | undefined): boolean => row?.unproven?.length === 0;
 
 /** A row as it is stored: ranges are JSON of lib/ranges.ts. */
-interface Row extends Omit<CacheFileRow, "missing" | "unproven" | "isUnchecked"> {
+interface Row extends Omit<CacheFileRow, "missing" | "unproven" | "mustBeChecked"> {
   readonly missing: string;
   readonly unproven: string;
-  readonly isUnchecked: 0 | 1;
+  readonly mustBeChecked: 0 | 1;
 }
 
 /** The text for no ranges, which most rows have. */
@@ -51,12 +51,12 @@ const decode = (row: Row): CacheFileRow => ({
   ...row,
   missing: rangesOf(row.missing),
   unproven: rangesOf(row.unproven),
-  isUnchecked: row.isUnchecked === 1,
+  mustBeChecked: row.mustBeChecked === 1,
 });
 
 const COLUMNS = `live.lineage AS kernelNodeId, live.origin_node AS originNode, live.origin_version AS originVersion,
   live.origin_hash AS originHash, live.origin_size AS originSize, live.size, live.bytes, live.missing, live.unproven,
-  live.used_at AS usedAt, live.doubted AS isUnchecked`;
+  live.used_at AS usedAt, live.doubted AS mustBeChecked`;
 
 /** The fields of a row that can be set. */
 export interface Fields extends Omit<CacheFileRow, "kernelNodeId" | "missing" | "unproven"> {
@@ -66,7 +66,7 @@ export interface Fields extends Omit<CacheFileRow, "kernelNodeId" | "missing" | 
 
 /** Fields that most new rows do not set. */
 type OfOrigin = "originHash" | "originSize" | "unproven";
-type Made = Omit<Fields, "isUnchecked" | OfOrigin> &
+type Made = Omit<Fields, "mustBeChecked" | OfOrigin> &
   Partial<Pick<Fields, OfOrigin>> &
   Pick<CacheFileRow, "kernelNodeId">;
 
@@ -115,9 +115,9 @@ export function createCacheFileRows(database: Connection) {
     missing: "missing",
     unproven: "unproven",
     usedAt: "used_at",
-    isUnchecked: "doubted",
+    mustBeChecked: "doubted",
   });
-  const markAllUnchecked = prepare(database, "UPDATE live SET doubted = 1");
+  const markAllForCheck = prepare(database, "UPDATE live SET doubted = 1");
   const remove = prepare(database, "DELETE FROM live WHERE lineage = ?", []);
   const get = remember(database, ["live"], (kernelNodeId: KernelNodeId) => {
     const row = byKernelNodeId.get(kernelNodeId);
@@ -151,7 +151,7 @@ export function createCacheFileRows(database: Connection) {
         missing,
         unproven: unverified,
         usedAt,
-        isUnchecked: false,
+        mustBeChecked: false,
       };
       insert.run({
         kernelNodeId,
@@ -167,18 +167,19 @@ export function createCacheFileRows(database: Connection) {
       });
       get.tell(kernelNodeId, made);
     },
-    markAllUnchecked(): void {
-      markAllUnchecked.run();
+    markAllForCheck(): void {
+      markAllForCheck.run();
     },
     update(kernelNodeId: KernelNodeId, changed: Partial<Fields>): void {
       const current = get(kernelNodeId);
       if (current === undefined) throw new Error(`no cache file of kernel node id ${kernelNodeId}`);
       const next = { ...current, ...changed };
-      const { missing, unproven, isUnchecked, ...others } = changed;
+      const { missing, unproven, mustBeChecked, ...others } = changed;
       const columns: Partial<Record<keyof Row, unknown>> = differences(current, { ...current, ...others });
       if (isOther(current.missing, missing)) columns.missing = textOf(missing);
       if (isOther(current.unproven, unproven)) columns.unproven = textOf(unproven);
-      if (isUnchecked !== undefined && isUnchecked !== current.isUnchecked) columns.isUnchecked = isUnchecked ? 1 : 0;
+      if (mustBeChecked !== undefined && mustBeChecked !== current.mustBeChecked)
+        columns.mustBeChecked = mustBeChecked ? 1 : 0;
       change(kernelNodeId, columns);
       get.tell(kernelNodeId, next);
     },

@@ -87,7 +87,7 @@ test("what is remembered is what is there", () => {
         (a, b) => [
           nodes.expedite(rowTime(a), b),
           times.notAfter(rowTime(a)),
-          cacheFiles.markAllUnchecked(),
+          cacheFiles.markAllForCheck(),
           recount(rowTime(0)),
         ],
         (a, b) =>

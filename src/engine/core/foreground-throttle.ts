@@ -13,7 +13,9 @@ import type { Clock } from "../../lib/runtime.ts";
 export interface ForegroundThrottle {
   /** A program's request took this many milliseconds. `mayAsk`: the request may have waited for the gateway. */
   noteProgramTime(milliseconds: number, mayAsk: boolean): void;
-  /** Runs `work`, in which a program waits for an upload: until it ends, programs do not go first. Rejects as it does. */
+  /**
+   * Runs `work`, in which a program waits for an upload: until it ends, programs do not go first. Rejects as it does.
+   */
   unthrottled<T>(work: () => Promise<T>): Promise<T>;
   /**
    * Returns how many rows may be begun now: infinity, or what is left of a turn. The loop asks at each of its looks.

@@ -243,10 +243,10 @@ async function openExisting(
     }
     // A crash may have come after the file was truncated and before the row was changed.
     const missing = clipRanges(recorded, size);
-    if (inode.content === "clean" && row.isUnchecked) {
+    if (inode.content === "clean" && row.mustBeChecked) {
       const isWhole = missing.length === 0 && inode.hash !== null;
       if (!isWhole || (await context.runtime.files.hash(path)).hash !== inode.hash) return undefined;
-      context.metadata.cacheFiles.update(inode.kernelNodeId, { isUnchecked: false });
+      context.metadata.cacheFiles.update(inode.kernelNodeId, { mustBeChecked: false });
     }
     const origin = originOf(row.originNode, row.originVersion);
     const { originHash, originSize } = row;

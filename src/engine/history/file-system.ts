@@ -24,7 +24,7 @@ import {
 import type { Host, LocalFiles, Remote, Rows } from "../core/index.ts";
 import { SHORT_MS } from "../host/index.ts";
 import { createPastContents } from "./past-contents.ts";
-import { createPastLists, isSettled } from "./past-lists.ts";
+import { createPastLists, isPastSettleTime } from "./past-lists.ts";
 import { type HistoryPlace, isFolder, parsePlace } from "./place.ts";
 import { createPlaces } from "./places.ts";
 
@@ -145,7 +145,7 @@ export function withHistory(
       parent.is === "versions" ||
       // "10m" means another moment soon. A moment spelt out means the same for ever.
       (parent.is === "moments" && is === "folder") ||
-      (parent.is === "folder" && parent.view.show === "at" && isSettled(parent.view.at, client));
+      (parent.is === "folder" && parent.view.show === "at" && isPastSettleTime(parent.view.at, client));
     return isThen ? THEN_MS : SHORT_MS;
   }
 

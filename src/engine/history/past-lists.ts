@@ -67,7 +67,7 @@ export interface PastLists {
 }
 
 /** True: the moment lies further back than any gateway lags, so everything about it is known and does not change. */
-export function isSettled(at: string, { gatewayTime }: Pick<Client, "gatewayTime">): boolean {
+export function isPastSettleTime(at: string, { gatewayTime }: Pick<Client, "gatewayTime">): boolean {
   return Date.parse(at) < gatewayTime() - SETTLE_MS;
 }
 
@@ -140,9 +140,9 @@ export function createPastLists(context: Needs): PastLists {
       if (name !== undefined && longLists.has(key)) {
         return answers.get(JSON.stringify([key, name]), () => askAgain(read({ name })), signal);
       }
-      // A settled list counts as new for the settle time, not for ever. If the gateway's answers have no Date, the
-      // clock of this machine decides what is settled, and that clock may be wrong.
-      const standsMs = which.at !== undefined && isSettled(which.at, client) ? SETTLE_MS : FRESH_MS;
+      // The list of such a moment counts as new for the settle time, not for ever. If the gateway's answers have no
+      // Date, the clock of this machine decides how far back a moment lies, and that clock may be wrong.
+      const standsMs = which.at !== undefined && isPastSettleTime(which.at, client) ? SETTLE_MS : FRESH_MS;
       return get({ key, schema: listedNode, standsMs, hasNames: true, read: read({}) }, signal);
     },
     versions(node, signal) {

@@ -8,7 +8,7 @@ import { isoToTimeText } from "../../lib/time.ts";
 import { kindOf } from "../../metadata/nodes.ts";
 import { FsError } from "../api/index.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
-import { isSettled, type PastLists, type Which } from "./past-lists.ts";
+import { isPastSettleTime, type PastLists, type Which } from "./past-lists.ts";
 import { deletedName, nameBeforeDeletion, versionName } from "./past-names.ts";
 import type { Content, FolderView, HistoryPlace } from "./place.ts";
 
@@ -166,7 +166,7 @@ export function createPlaces(context: Needs, lists: PastLists): Places {
   function mayHaveChanged(parent: HistoryPlace): boolean {
     if (parent.is !== "folder") return parent.is === "versions";
     const { view } = parent;
-    return view.show !== "at" || !isSettled(view.at, client);
+    return view.show !== "at" || !isPastSettleTime(view.at, client);
   }
 
   function ask(id: string, signal: AbortSignal): Promise<Node> {

@@ -107,7 +107,7 @@ async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: A
   try {
     if (inode.hash !== null) return (await runtime.files.hash(path, signal)).hash === inode.hash;
     const { size } = await runtime.files.stat(path);
-    return size === inode.size && metadata.cacheFiles.get(inode.kernelNodeId)?.isUnchecked === false;
+    return size === inode.size && metadata.cacheFiles.get(inode.kernelNodeId)?.mustBeChecked === false;
   } catch (error) {
     if (signal.aborted || disk.trouble !== undefined) throw error;
     log.warn({ err: error, inode: inode.id }, "the local bytes of a content that the gateway has lost cannot be read");

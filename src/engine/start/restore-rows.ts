@@ -113,7 +113,7 @@ async function begin(
     const known = metadata.inodes.newestKernelNodeId();
     metadata.settings.set("restored", JSON.stringify({ why, known }));
     metadata.skipNumbers({ kernelNodeId, generation: snapshot });
-    metadata.cacheFiles.markAllUnchecked();
+    metadata.cacheFiles.markAllForCheck();
     return known;
   });
 }

@@ -164,7 +164,7 @@ async function confirmGone(
   const row = metadata.nodes.ofNodeId(nodeId);
   // The root has no folder that could show whether the root is gone. It is read at each start.
   if (row?.base != null && row.base.parent === null) return rereads.done(reread);
-  if (row?.base?.parent != null && isSettled(context, reread)) {
+  if (row?.base?.parent != null && isMissingForSettleTime(context, reread)) {
     const { parent } = row.base;
     const folder = metadata.nodes.ofNodeId(parent);
     const isFolderGone = folder === undefined || (folder.seen !== null && "deleted" in folder.seen);
@@ -192,7 +192,7 @@ function takeAsGone(context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(reread.nodeId);
   // While its folder was read, the node was found, or we wrote to it: it is there.
-  if (row?.base == null || !isSettled(context, reread)) {
+  if (row?.base == null || !isMissingForSettleTime(context, reread)) {
     waitOrForget(context, reread);
     return;
   }
@@ -200,7 +200,7 @@ function takeAsGone(context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   metadata.rereads.done(reread);
 }
 
-function isSettled({ metadata, runtime }: Rows & Host, { nodeId }: Reread): boolean {
+function isMissingForSettleTime({ metadata, runtime }: Rows & Host, { nodeId }: Reread): boolean {
   const since = metadata.rereads.missingSince(nodeId);
   return since !== undefined && minus(runtime.now(), since) >= SETTLE_MS;
 }
@@ -231,6 +231,6 @@ function waitOrForget(
 /** The pause is as long as the id has been missing, so it doubles. The settle time brings one more read. */
 function nextAsk(since: RowTime, now: RowTime): RowTime {
   const next = plus(now, Math.min(SETTLE_MS, Math.max(ASK_AGAIN_MS, minus(now, since))));
-  const settled = plus(since, SETTLE_MS);
-  return now < settled ? earlierOf(next, settled) : next;
+  const settleTimeEnd = plus(since, SETTLE_MS);
+  return now < settleTimeEnd ? earlierOf(next, settleTimeEnd) : next;
 }

@@ -1,9 +1,9 @@
 /**
  * Power loss: the machine went down while the mount was there. Rows and files are as old as their last syncs, which
- * differ. Clean bytes count as unchecked until a check (files/open-close.ts). Content of a file that no program ever synced
- * does not replace a head: it goes on beside the head under a name of its own. A file that a program synced once and
- * wrote to since stays in its place, because it may belong with others (a database and its journal). It is quarantined:
- * it replaces a head only when a person says so, or when it is saved again.
+ * differ. Clean bytes are checked before they are used (files/open-close.ts). Content of a file that no program ever
+ * synced does not replace a head: it goes on beside the head under a name of its own. A file that a program synced once
+ * and wrote to since stays in its place, because it may belong with others (a database and its journal). It is
+ * quarantined: it replaces a head only when a person says so, or when it is saved again.
  */
 import { savesOfLink } from "../../contract/saves.ts";
 import { hasCode } from "../../lib/system-error.ts";
@@ -25,7 +25,7 @@ export function wentDown(context: Rows & Host): boolean {
 export async function distrustContents(context: Rows & LocalFiles & Host & Tree): Promise<void> {
   const { metadata, log } = context;
   log.info({}, "the machine went down while the mount was there: contents that were not synced are checked");
-  metadata.cacheFiles.markAllUnchecked();
+  metadata.cacheFiles.markAllForCheck();
   for (const inode of metadata.inodes.unclean()) {
     // A writer had the file open, and no program was told that a change of it is durable.
     if (inode.content === "open") metadata.inodes.update(inode.id, { content: "clean" });

@@ -203,14 +203,14 @@ async function commitSnapshot(
   onSnapshot: () => void,
 ): Promise<SnapshotResult> {
   const result = await context.groupCommit(() => {
-    const settled = commitSnapshotNow(context, before, snapshot, open);
-    if (settled === "taken") onSnapshot();
+    const outcome = commitSnapshotNow(context, before, snapshot, open);
+    if (outcome === "taken") onSnapshot();
     // The program wrote after the copy was made. The snapshot is the state before that, and the file holds a newer
     // change.
-    if (settled !== "busy" && open !== undefined && open.cacheFile.writes !== open.writes) {
+    if (outcome !== "busy" && open !== undefined && open.cacheFile.writes !== open.writes) {
       open.cacheFile.setContentDirty(open.cacheFile.lastWriteAt);
     }
-    return settled;
+    return outcome;
   });
   await context.dirtyLog.flush();
   context.runtime.step("snapshot: in the rows");
