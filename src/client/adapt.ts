@@ -282,6 +282,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return { ...asked, request: { ...asked.request, body: { kind: "json", value: { ...known, ...value } } } };
   }
 
+  /** Adds the position where the answer does not contain the node. 0: it is not told. */
   function withPosition(node: Record<string, unknown>): Record<string, unknown> {
     return { position: features.isFull ? 0 : now(), ...node };
   }

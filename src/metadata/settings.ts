@@ -10,7 +10,7 @@ export type SettingKey =
   | "root"
   /** The part or moment of the workspace that is shown, see engine/start/view.ts. Absent: all of it, at present. */
   | "view"
-  /** Journal position up to which everything is applied. */
+  /** Journal position up to which everything is applied. Absent: nothing is. */
   | "cursor"
   /** The last journal entry that was applied, see engine/core/history.ts. */
   | "followed"
@@ -18,9 +18,9 @@ export type SettingKey =
   | "acknowledged"
   /** Id of the machine's boot in which the mount last started. Absent: it ended with all of its bytes synced. */
   | "boot"
-  /** Index watermark: the position up to which the path index shows everything. */
+  /** Index watermark: the position up to which the path index shows everything. Absent or 0: it may show nothing yet. */
   | "indexed"
-  /** Position of our newest acknowledged write. */
+  /** Position of our newest acknowledged write. Absent or 0: there is none whose position is known. */
   | "written"
   /** The owners that are shown, see daemon/choose-owners.ts. Absent: mine. */
   | "owners"
@@ -59,6 +59,10 @@ export function createSettings(database: Connection) {
       put.run(key, ABSENT);
       get.tell(key, undefined);
     },
+    /**
+     * An absent value counts as 0. For a journal position this is the true beginning, before the first change: nothing
+     * is applied or shown up to it, and everything that is written up to it is shown.
+     */
     getNumber: (key: SettingKey): number => Number(get(key) ?? 0),
   };
 }

@@ -48,7 +48,7 @@ type Sent = Attempt<Request>;
 /** The pause before a request is planned again, after a refusal for want of room, or of a scope that only this request needs. */
 const LATER_MS = 10_000;
 
-/** The request was carried out. `told`: the node after it. `positionInAnswer`: in the journal (absent or 0: none). */
+/** The request was carried out. `told`: the node after it. `positionInAnswer`: in the journal. Undefined: not known. */
 export function acknowledge(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   attempt: Sent,

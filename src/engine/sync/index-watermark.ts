@@ -14,10 +14,10 @@ import type { Host, Remote, Rows } from "../core/index.ts";
 
 type Needs = Pick<Remote & Host, "client" | "runtime">;
 
-/** The position of a write of ours that was answered now. `position`: the one in the answer (absent or 0: none). */
+/** The position of a write of ours that was answered now. `position`: the one in the answer. Undefined: none. */
 export function positionNow({ client, runtime }: Needs, position?: number): WritePosition {
   const now = runtime.now();
-  return client.features.isFull ? position || { unconfirmedSince: now } : millisecondsOf(now);
+  return client.features.isFull ? (position ?? { unconfirmedSince: now }) : millisecondsOf(now);
 }
 
 /** Notes the position of a write of ours, if it is known. The newest one must be shown before all is settled. */

@@ -75,7 +75,7 @@ export interface Planner {
 
 /** Applies the answer to a request to the rows. */
 export interface Answers {
-  /** The request was carried out. `told`: the node after it. `position`: in the journal (absent or 0: not told). */
+  /** The request was carried out. `told`: the node after it. `position`: in the journal. Undefined: not told. */
   acknowledge(attempt: Attempt<Request>, told: Node, position?: number): void;
   /** The request was refused, or failed on its way. Closes the attempt unless the verdict is to retry. */
   refused(attempt: Attempt<Request>, error: RemoteError): Verdict;
