@@ -1,6 +1,6 @@
 /** Attempts (requests that are rows before they are sent), snapshots (their contents) and tombstones. */
 import { earliestOf, type RowTime } from "../lib/clocks.ts";
-import { BEFORE_FIRST, type Connection, PRIORITIES, prepare, prepareColumn, remember } from "./database.ts";
+import { BEFORE_FIRST, type Connection, prepare, prepareColumn, remember } from "./database.ts";
 import {
   type AttemptId,
   addedId,
@@ -10,6 +10,7 @@ import {
   type SnapshotId,
   snapshotId,
 } from "./ids.ts";
+import { decodePriority, encodePriority, PRIORITIES, type Priority, type PriorityColumn } from "./priority.ts";
 
 export interface Attempt<Request> {
   readonly id: AttemptId;
@@ -28,12 +29,13 @@ export interface Attempt<Request> {
   readonly lastError: string | null;
   /** In row time. */
   readonly createdAt: RowTime;
-  /** Priority class, as in its node row. */
-  readonly bulk: number;
+  /** As in its node row. */
+  readonly priority: Priority;
 }
 
-interface Row extends Omit<Attempt<unknown>, "request"> {
+interface Row extends Omit<Attempt<unknown>, "request" | "priority"> {
   readonly request: string;
+  readonly priority: PriorityColumn;
 }
 
 /** The parts of requests that have columns of their own, for queries. */
@@ -45,7 +47,7 @@ interface Sought {
 }
 
 const COLUMNS = `id, node, state, key, request, generation, tries, next_at AS nextAt, last_error AS lastError,
-  created_at AS createdAt, bulk`;
+  created_at AS createdAt, bulk AS priority`;
 
 /** `parse` checks the JSON of a stored request. It throws when the JSON is no request. */
 export function createAttempts<Request>(database: Connection, parse: (value: unknown) => Request) {
@@ -135,7 +137,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const made = newest.get()?.seq ?? 0;
   const decodeRow = (row: Row): Attempt<Request> => {
     const tries = row.id <= made && row.state === "open" ? Math.max(1, row.tries) : row.tries;
-    return { ...row, tries, request: parse(JSON.parse(row.request)) };
+    return { ...row, tries, priority: decodePriority(row.priority), request: parse(JSON.parse(row.request)) };
   };
   const decode = (row: Row | undefined) => (row === undefined ? undefined : decodeRow(row));
   const get = remember(database, ["attempt"], (id: AttemptId) => decode(byId.get(id)));
@@ -146,7 +148,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   );
 
   const nextAt = (now: RowTime): RowTime | undefined =>
-    earliestOf(PRIORITIES.map((bulk) => nextOfPriority.get(bulk, now)?.at));
+    earliestOf(PRIORITIES.map((priority) => nextOfPriority.get(encodePriority(priority), now)?.at));
 
   return {
     openOf: (node: NodeRowId) => openOf(node),
@@ -162,7 +164,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     /** Node rows with an open attempt that takes its content from a version of this node. */
     nodesCopying: (nodeId: string): NodeRowId[] => nodesCopying.all(nodeId).map((row) => row.node),
     /** Node rows of one priority class whose attempts are due, the longest due first. */
-    due: (bulk: number, now: RowTime, limit: number): NodeRowId[] => due(bulk, now, limit),
+    due: (priority: Priority, now: RowTime, limit: number): NodeRowId[] => due(encodePriority(priority), now, limit),
     nextDue: (): RowTime | undefined => nextAt(BEFORE_FIRST),
     /** The first time after `now` at which an attempt may be sent again, in row time. */
     nextAt,
@@ -185,18 +187,19 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       generation: SnapshotId | null;
       nextAt: RowTime;
       createdAt: RowTime;
-      bulk?: number;
+      priority?: Priority;
     }): Attempt<Request> {
-      const { node, key, generation, nextAt, createdAt, bulk = 0 } = attempt;
+      const { node, key, generation, nextAt, createdAt, priority = "small" } = attempt;
       const text = JSON.stringify(attempt.request);
       // The remembered request must be the one that would be read back: JSON leaves out undefined fields.
       const request = JSON.parse(text) as Request;
       const { parent = null, name = null, copyOf = null, with: exchangePartner = null } = request as Sought;
       const columns = { parent, name, copyOf, partner: exchangePartner };
+      const bulk = encodePriority(priority);
       const row = { node, key, generation, nextAt, createdAt, bulk, request: text, ...columns };
       const id = addedId<AttemptId>(insert.run(row));
       const rest = { state: "open", tries: 0, lastError: null } as const;
-      const created = { id, node, key, request, generation, nextAt, createdAt, bulk, ...rest };
+      const created = { id, node, key, request, generation, nextAt, createdAt, priority, ...rest };
       get.tell(id, created);
       idOfKey.tell(key, id);
       openOf.tell(node, created);
@@ -212,7 +215,9 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
      */
     expedite(at: RowTime, limit: number): boolean {
       let left = limit;
-      for (const bulk of PRIORITIES) if (left > 0) left -= expedite.run({ at, bulk, limit: left }).changes;
+      for (const priority of PRIORITIES) {
+        if (left > 0) left -= expedite.run({ at, bulk: encodePriority(priority), limit: left }).changes;
+      }
       return left === 0;
     },
     /** Makes the open attempt of this node row due at `at` (row time), unless it is due earlier. */
@@ -238,8 +243,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     /** True if an abandoned attempt may still create a node for this row. */
     hasAbandonedCreation: (node: NodeRowId): boolean => abandoned.get(node) !== undefined,
     /** The abandoned attempts of a node row, the last one first. */
-    abandonedOf: (node: NodeRowId): Attempt<Request>[] =>
-      abandonedOf.all(node).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
+    abandonedOf: (node: NodeRowId): Attempt<Request>[] => abandonedOf.all(node).map(decodeRow),
     /** The abandoned attempts that were to put a node at this place, the last one first. */
     abandonedAt: (parent: string, name: string): Attempt<Request>[] => abandonedAt.all(parent, name).map(decodeRow),
     /** Removes the attempts that were abandoned before `time` (row time). They cannot arrive any more. */

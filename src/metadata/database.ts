@@ -221,9 +221,6 @@ export function prepareInserts(
   };
 }
 
-/** Priority classes of rows that wait. 1: bulk, with much to send. */
-export const PRIORITIES = [0, 1] as const;
-
 /** Before the time of any row. */
 export const BEFORE_FIRST = rowTime(Number.MIN_SAFE_INTEGER);
 

@@ -7,7 +7,6 @@ import {
   BEFORE_FIRST,
   type Connection,
   differences,
-  PRIORITIES,
   prepare,
   prepareColumn,
   prepareInserts,
@@ -17,6 +16,7 @@ import {
 } from "./database.ts";
 import { type After, type EntryId, type InodeId, type NodeRowId, nodeRowId } from "./ids.ts";
 import type { InodeKind } from "./inodes.ts";
+import { decodePriority, encodePriority, PRIORITIES, type Priority, type PriorityColumn } from "./priority.ts";
 
 /**
  * The position of a write of ours. An unconfirmed write has no known position. It has the row time at which it became
@@ -72,15 +72,14 @@ export interface NodeRow {
   readonly leftAt: RowTime | null;
   /** The gateway's reason for refusing the node. Null: not parked. */
   readonly parked: string | null;
-  /**
-   * Priority class: 0 small, 1 bulk, with much to send. The write-back loop sets it, and has separate slots for each.
-   */
-  readonly bulk: number;
+  /** The write-back loop sets it, and has separate slots for each priority class. */
+  readonly priority: Priority;
 }
 
-interface Row extends Omit<NodeRow, "base" | "seen" | "changedAt"> {
+interface Row extends Omit<NodeRow, "base" | "seen" | "changedAt" | "priority"> {
   /** 0: not known. */
   readonly changedAt: RowTime | 0;
+  readonly priority: PriorityColumn;
   readonly baseParent: string | null;
   readonly baseName: string | null;
   readonly baseHead: string | null;
@@ -97,7 +96,7 @@ const COLUMNS = `id, entry, kind, node_id AS nodeId, base_parent AS baseParent, 
   base_head AS baseHead, base_hash AS baseHash, base_size AS baseSize, base_attributes AS baseAttributes,
   base_revision AS baseRevision, base_position AS basePosition, base_modified AS baseModified, seen, seen_at AS seenAt,
   changed_at AS changedAt, dirty_since AS dirtySince, due, left_parent AS leftParent, left_name AS leftName,
-  left_at AS leftAt, parked, bulk`;
+  left_at AS leftAt, parked, bulk AS priority`;
 
 /** The column: 0 without a write, and a negative time for an unconfirmed one. */
 function decodePosition(column: number | null): WritePosition | undefined {
@@ -111,8 +110,7 @@ function encodePosition(position: WritePosition | undefined): number {
 }
 
 function decode(row: Row): NodeRow {
-  const { id, entry, kind, nodeId, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked, bulk } =
-    row;
+  const { id, entry, kind, nodeId, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked } = row;
   const base: Base | null =
     nodeId === null
       ? null
@@ -143,7 +141,7 @@ function decode(row: Row): NodeRow {
     leftName,
     leftAt,
     parked,
-    bulk,
+    priority: decodePriority(row.priority),
   };
 }
 
@@ -166,11 +164,11 @@ function encodeBase(base: Base | null) {
 
 /** Uses Object.assign: spreading an object into one that lacks its keys costs a microsecond for each key. */
 function encode(node: Omit<NodeRow, "id">) {
-  const { entry, kind, nodeId, base, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked, bulk } =
-    node;
+  const { entry, kind, nodeId, base, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked } = node;
   const seen = node.seen === null ? null : JSON.stringify(node.seen);
+  const priority = encodePriority(node.priority);
   const itself = { entry, kind, nodeId, seen, seenAt, changedAt: changedAt ?? 0, dirtySince, due };
-  return Object.assign(encodeBase(base), itself, { leftParent, leftName, leftAt, parked, bulk });
+  return Object.assign(encodeBase(base), itself, { leftParent, leftName, leftAt, parked, priority });
 }
 
 const CHANGEABLE = {
@@ -195,14 +193,14 @@ const CHANGEABLE = {
   leftName: "left_name",
   leftAt: "left_at",
   parked: "parked",
-  bulk: "bulk",
+  priority: "bulk",
 };
 
-type Itself = Exclude<keyof NodeRow, "base" | "seen" | "changedAt">;
+type Itself = Exclude<keyof NodeRow, "base" | "seen" | "changedAt" | "priority">;
 
 /** Fields that are stored as they are. */
 const ITSELF = Object.keys(CHANGEABLE).filter(
-  (column): column is Itself => column !== "seen" && column !== "changedAt" && !column.startsWith("base"),
+  (field): field is Itself => !["seen", "changedAt", "priority"].includes(field) && !field.startsWith("base"),
 );
 
 /** The fields of `next` that differ from `current`, as columns. */
@@ -210,6 +208,7 @@ function changedColumns(current: NodeRow, next: NodeRow): Readonly<Record<string
   const columns: Partial<Record<keyof Row, Row[keyof Row]>> = {};
   for (const field of ITSELF) if (next[field] !== current[field]) columns[field] = next[field];
   if (next.changedAt !== current.changedAt) columns.changedAt = next.changedAt ?? 0;
+  if (next.priority !== current.priority) columns.priority = encodePriority(next.priority);
   if (next.base !== current.base) Object.assign(columns, differences(encodeBase(current.base), encodeBase(next.base)));
   if (next.seen !== current.seen) columns.seen = next.seen === null ? null : JSON.stringify(next.seen);
   return columns;
@@ -374,7 +373,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   }
 
   const nextDueAfter = (now: RowTime): RowTime | undefined =>
-    earliestOf(PRIORITIES.map((bulk) => nextOfPriority.get(bulk, now)?.due));
+    earliestOf(PRIORITIES.map((priority) => nextOfPriority.get(encodePriority(priority), now)?.due));
 
   return {
     get,
@@ -407,7 +406,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     /** The nodes that programs moved away or removed from this place, the latest first. */
     thatLeft: (parent: InodeId, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
     /** Rows of one priority class that are due, the longest due first. */
-    due: (bulk: number, now: RowTime, limit: number): NodeRowId[] => dueNow(bulk, now, limit),
+    due: (priority: Priority, now: RowTime, limit: number): NodeRowId[] => dueNow(encodePriority(priority), now, limit),
     nextDue: (): RowTime | undefined => nextDueAfter(BEFORE_FIRST),
     nextDueAfter,
     /** Dirty rows, oldest first. `after`: the last row of an earlier call. */
@@ -429,7 +428,9 @@ export function createNodes(database: Connection, changed: ChangedRows) {
      */
     expedite(now: RowTime, limit: number): boolean {
       let left = limit;
-      for (const bulk of PRIORITIES) if (left > 0) left -= expedite.run({ now, bulk, limit: left }).changes;
+      for (const priority of PRIORITIES) {
+        if (left > 0) left -= expedite.run({ now, bulk: encodePriority(priority), limit: left }).changes;
+      }
       return left === 0;
     },
     /**
@@ -500,7 +501,7 @@ export function unborn(entry: EntryId, kind: "file" | "folder", now: RowTime, du
     leftName: null,
     leftAt: null,
     parked: null,
-    bulk: 0,
+    priority: "small",
   };
 }
 
@@ -520,7 +521,7 @@ export function born(entry: EntryId | null, node: Node): Omit<NodeRow, "id"> {
     leftName: null,
     leftAt: null,
     parked: null,
-    bulk: 0,
+    priority: "small",
   };
 }
 

@@ -68,7 +68,7 @@ test("those made now are found while their answer is not known", () => {
     leftName: null,
     leftAt: null,
     parked: null,
-    bulk: 0,
+    priority: "small",
     entry: null,
   } as const;
   const made = REQUESTS.map((request, index) => {

@@ -7,6 +7,7 @@ import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import { entryId, inodeId, kernelNodeId, nodeRowId, snapshotId } from "../../src/metadata/ids.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
 import { unborn } from "../../src/metadata/nodes.ts";
+import { PRIORITIES, type Priority } from "../../src/metadata/priority.ts";
 import { MIGRATIONS } from "../../src/metadata/schema.ts";
 import { recordedRows } from "../support/recorded-rows.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -34,9 +35,9 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   plans.clear();
   linkLeases.ended(rowTime(1));
   linkLeases.nextEnd();
-  for (const bulk of [0, 1]) {
-    nodes.due(bulk, rowTime(1), 10);
-    attempts.due(bulk, rowTime(1), 10);
+  for (const priority of PRIORITIES) {
+    nodes.due(priority, rowTime(1), 10);
+    attempts.due(priority, rowTime(1), 10);
   }
   nodes.nextDue();
   nodes.nextDueAfter(rowTime(1));
@@ -81,8 +82,8 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
 
 test("what is due next is the next of either priority class, and hurrying is for both", () => {
   const { nodes, attempts } = createMetadata(openDatabase(":memory:"), (value) => value);
-  const add = (bulk: 0 | 1, due: number) => {
-    const { id } = nodes.create({ ...unborn(entryId(0), "file", rowTime(1), rowTime(due)), entry: null, bulk });
+  const add = (priority: Priority, due: number) => {
+    const { id } = nodes.create({ ...unborn(entryId(0), "file", rowTime(1), rowTime(due)), entry: null, priority });
     attempts.create({
       node: id,
       key: `${id}`,
@@ -90,14 +91,14 @@ test("what is due next is the next of either priority class, and hurrying is for
       generation: null,
       nextAt: rowTime(due),
       createdAt: rowTime(1),
-      bulk,
+      priority,
     });
   };
   expect([nodes.nextDue(), attempts.nextDue()]).toEqual([undefined, undefined]);
-  add(0, 50);
+  add("small", 50);
   expect([nodes.nextDue(), attempts.nextDue()]).toEqual([50, 50]);
-  add(1, 20);
-  add(1, 70);
+  add("bulk", 20);
+  add("bulk", 70);
   const times = () => [
     [
       nodes.nextDue(),
@@ -132,6 +133,9 @@ test("what the schema before held is found by the indexes of this one, and no ca
   const database = openDatabase(path);
   const { cacheFiles, nodes, inodes } = createMetadata(database, (value) => value);
   expect(nodes.nextDue()).toBe(20);
+  const due = (priority: Priority) =>
+    nodes.due(priority, rowTime(50), 10).map((id) => [nodes.get(id)?.due, nodes.get(id)?.priority]);
+  expect([due("small"), due("bulk")]).toEqual([[[50, "small"]], [[20, "bulk"]]]);
   const now = Date.now() + 1;
   expect(cacheFiles.evictable(rowTime(now), 10).map(({ kernelNodeId }) => kernelNodeId)).toEqual([1]);
   const { usedAt = rowTime(0) } = cacheFiles.get(kernelNodeId(2)) ?? {};

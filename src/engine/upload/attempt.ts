@@ -5,7 +5,7 @@ import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Request, Rows, Uploads } from "../core/index.ts";
 import type { Pending, Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
-import { priorityOf, SMALL } from "./slots.ts";
+import { priorityOf } from "./slots.ts";
 
 /**
  * Stores the request of the step as an attempt. Undefined: the step has nothing to send. Throws an Error if the request
@@ -34,7 +34,7 @@ export function beginAttempt(context: Rows & Host, pending: Pending): Attempt<Re
       generation: snapshot?.id ?? null,
       nextAt: now,
       createdAt: now,
-      bulk: needsBytes ? priorityOf(request.size) : SMALL,
+      priority: needsBytes ? priorityOf(request.size) : "small",
     });
   });
 }

@@ -2,11 +2,7 @@
  * Decides which request goes next. Small requests and bulk requests (contents that take long to send) have slots of
  * their own, so that neither waits for the other. Pure: knows no row.
  */
-
-/** The priority class as a row stores it: 1 is bulk. */
-export const SMALL = 0;
-export const BULK = 1;
-export type PriorityClass = typeof SMALL | typeof BULK;
+import type { Priority } from "../../metadata/priority.ts";
 
 /** In bytes. Contents of this size and more are bulk. */
 export const BULK_BYTES = 1024 * 1024;
@@ -14,8 +10,8 @@ export const BULK_BYTES = 1024 * 1024;
 const BULK_MOST = 8;
 
 /** The priority class of a request that sends so many bytes. */
-export function priorityOf(bytes: number): PriorityClass {
-  return bytes >= BULK_BYTES ? BULK : SMALL;
+export function priorityOf(bytes: number): Priority {
+  return bytes >= BULK_BYTES ? "bulk" : "small";
 }
 
 /** One request on its way to the gateway. Its attempt is made durable first; then it is sent when a slot is free. */
@@ -29,7 +25,7 @@ export interface Slot {
 }
 
 export interface Slots {
-  enter(priority: PriorityClass): Slot;
+  enter(priority: Priority): Slot;
   /** The number of requests in flight. */
   readonly out: number;
   /** No more requests may be in flight. */
@@ -38,7 +34,7 @@ export interface Slots {
    * The number of further requests that may enter. Beside the small requests that may be in flight, twice as many are
    * made ready ahead, because the sync of their attempts may take long.
    */
-  room(priority: PriorityClass): number;
+  room(priority: Priority): number;
 }
 
 /**
@@ -46,17 +42,17 @@ export interface Slots {
  * never more than eight. Each class may always have one.
  */
 export function createSlots(limit: () => number): Slots {
-  const entered: [number, number] = [0, 0];
-  const out: [number, number] = [0, 0];
+  const entered: Record<Priority, number> = { small: 0, bulk: 0 };
+  const out: Record<Priority, number> = { small: 0, bulk: 0 };
   /** The waiting requests, in the order in which they came. A call of one takes its slot. */
-  const waiting: [Set<() => void>, Set<() => void>] = [new Set(), new Set()];
-  const share = (priority: PriorityClass) =>
-    Math.max(1, priority === BULK ? Math.min(BULK_MOST, Math.floor(limit() / 2)) : limit());
-  const isFull = () => out[SMALL] + out[BULK] >= limit();
-  const mayGo = (priority: PriorityClass) => out[priority] === 0 || (!isFull() && out[priority] < share(priority));
+  const waiting: Readonly<Record<Priority, Set<() => void>>> = { small: new Set(), bulk: new Set() };
+  const share = (priority: Priority) =>
+    Math.max(1, priority === "bulk" ? Math.min(BULK_MOST, Math.floor(limit() / 2)) : limit());
+  const isFull = () => out.small + out.bulk >= limit();
+  const mayGo = (priority: Priority) => out[priority] === 0 || (!isFull() && out[priority] < share(priority));
 
   function letOut(): void {
-    for (const priority of [BULK, SMALL] as const) {
+    for (const priority of ["bulk", "small"] as const) {
       for (const next of waiting[priority]) {
         if (!mayGo(priority)) break;
         next();
@@ -104,11 +100,11 @@ export function createSlots(limit: () => number): Slots {
       };
     },
     get out() {
-      return out[SMALL] + out[BULK];
+      return out.small + out.bulk;
     },
     get isFull() {
       return isFull();
     },
-    room: (priority) => Math.max(0, (priority === BULK ? 1 : 3) * share(priority) - entered[priority]),
+    room: (priority) => Math.max(0, (priority === "bulk" ? 1 : 3) * share(priority) - entered[priority]),
   };
 }

@@ -12,6 +12,7 @@ import { sleep, type Timer } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { NodeRowId } from "../../metadata/ids.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
+import { PRIORITIES, type Priority } from "../../metadata/priority.ts";
 import {
   FOREGROUND_LOOK_MS,
   type Host,
@@ -31,7 +32,7 @@ import { createConcurrencyLimit } from "./concurrency-limit.ts";
 import { createExpedite } from "./expedite.ts";
 import { openEndedPauseReason, pauseReason } from "./pause-reason.ts";
 import { retryPause, send } from "./send.ts";
-import { BULK, createSlots, type PriorityClass, priorityOf, type Slot, SMALL } from "./slots.ts";
+import { createSlots, priorityOf, type Slot } from "./slots.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { createOfflineSnapshots } from "./snapshot-offline.ts";
 import { SNAPSHOT_AGAIN_MS } from "./snapshot-times.ts";
@@ -45,7 +46,7 @@ const ARRIVALS = 20;
 /** Requests in flight get this time to finish when the mount ends. */
 const GRACE_MS = 2_000;
 /** The most rows of each priority class with a snapshot under way, or ready and waiting for a slot. */
-const AHEAD: Readonly<Record<PriorityClass, number>> = { [SMALL]: 128, [BULK]: 4 };
+const AHEAD: Readonly<Record<Priority, number>> = { small: 128, bulk: 4 };
 
 export interface InFlight {
   readonly node: NodeRowId;
@@ -77,8 +78,8 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   const expedite = createExpedite(context);
   const busy = new Map<NodeRowId, Promise<void>>();
   /** Rows with something to send, in the order in which they get slots. */
-  const ready: Readonly<Record<PriorityClass, Set<NodeRowId>>> = { [SMALL]: new Set(), [BULK]: new Set() };
-  const snapshotsUnderWay: Record<PriorityClass, number> = { [SMALL]: 0, [BULK]: 0 };
+  const ready: Readonly<Record<Priority, Set<NodeRowId>>> = { small: new Set(), bulk: new Set() };
+  const snapshotsUnderWay: Record<Priority, number> = { small: 0, bulk: 0 };
   const progress = new Map<NodeRowId, number>();
   const stopped = new AbortController();
   // Each snapshot under way listens to this signal, so there is no limit to the listeners.
@@ -146,7 +147,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
         feed();
       } else {
         sendableSince = undefined;
-        for (const priority of [SMALL, BULK] as const) ready[priority].clear();
+        for (const priority of PRIORITIES) ready[priority].clear();
       }
     } catch (error) {
       context.log.error({ err: error }, "the write-back loop failed, it goes on");
@@ -170,17 +171,17 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
 
   /** Decides in one transaction, with the changes that wait for a group commit. The work begins after the commit. */
   function feed(): void {
-    const isIdle = busy.size + ready[SMALL].size + ready[BULK].size === 0;
+    const isIdle = busy.size + ready.small.size + ready.bulk.size === 0;
     const starts = context.groupCommit.now(() => {
       room = isUrgent() ? Number.POSITIVE_INFINITY : foregroundThrottle.room(isIdle);
       // Bulk first: it never takes more than its share, and the rest is for small requests.
-      return ([BULK, SMALL] as const).flatMap(fill);
+      return (["bulk", "small"] as const).flatMap(fill);
     });
     for (const start of starts) start();
   }
 
   /** The work due in one priority class: requests to be repeated, and rows that need a snapshot or are to be sent. */
-  function fill(priority: PriorityClass): Start[] {
+  function fill(priority: Priority): Start[] {
     const now = runtime.now();
     const repeated = repeat(priority, now);
     let freeSlots = slots.room(priority) - repeated.starts.length;
@@ -201,7 +202,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
 
   /** The rows that get the free slots, and as many more as are to be made ready next. */
   function nextRows(
-    priority: PriorityClass,
+    priority: Priority,
     now: RowTime,
     freeSlots: number,
     repeated: ReadonlySet<NodeRowId>,
@@ -229,7 +230,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     return [() => foregroundThrottle.begun(rows, lateMs)];
   }
 
-  function repeat(priority: PriorityClass, now: RowTime): { starts: Start[]; nodes: Set<NodeRowId> } {
+  function repeat(priority: Priority, now: RowTime): { starts: Start[]; nodes: Set<NodeRowId> } {
     const freeSlots = slots.room(priority);
     // Half of the slots are for requests that were not tried yet.
     const left = ready[priority].size === 0 ? 0 : Math.floor(freeSlots / 2);
@@ -251,15 +252,15 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
   }
 
   /** The next work on the row. Undefined: nothing, not now, or the row is of the other priority class. */
-  function begin(priority: PriorityClass, id: NodeRowId, now: RowTime, hasRoom: boolean): Next | undefined {
+  function begin(priority: Priority, id: NodeRowId, now: RowTime, hasRoom: boolean): Next | undefined {
     const part = metadata.part(() => {
       const row = metadata.nodes.get(id);
       // The row may have changed while it was ready, and be due later now.
       if (row?.due == null || row.due > now) return undefined;
       const actual = priorityOf(bytesOf(row));
-      if (row.bulk !== actual) {
+      if (row.priority !== actual) {
         // The row goes on in its own priority class, and keeps its time.
-        metadata.nodes.update(row.id, { bulk: actual });
+        metadata.nodes.update(row.id, { priority: actual });
         lookSoon();
         if (actual !== priority) return undefined;
       }
@@ -289,12 +290,12 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     return inode?.kind === "file" && inode.content !== "clean" ? inode.size : 0;
   }
 
-  function run(priority: PriorityClass, node: NodeRowId, work: (slot: Slot) => Promise<void>): void {
+  function run(priority: Priority, node: NodeRowId, work: (slot: Slot) => Promise<void>): void {
     const slot = slots.enter(priority);
     keepBusy(node, () => work(slot), slot.leave);
   }
 
-  function runSnapshot(priority: PriorityClass, row: NodeRow): void {
+  function runSnapshot(priority: Priority, row: NodeRow): void {
     snapshotsUnderWay[priority] += 1;
     const work = async () => {
       if (await snapshot(row)) ready[priority].add(row.id);
@@ -383,7 +384,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
           const now = runtime.elapsed();
           if (outcome === "tooMuch") limit.tooMuch(since, now);
           // The duration of a bulk request depends on its size, and tells nothing about the gateway.
-          else if (outcome === "answered" && attempt.bulk === SMALL)
+          else if (outcome === "answered" && attempt.priority === "small")
             limit.answered(now, minus(now, since), wasFull, runtime.worked());
           // The slot is free already, so that other requests can go out while this answer is stored.
           slot.leave();

@@ -1,17 +1,9 @@
 /** How many requests are in flight, and whose turn it is: numbers alone. */
 import { expect, test } from "vitest";
 import { createConcurrencyLimit } from "../../../src/engine/upload/concurrency-limit.ts";
-import {
-  BULK,
-  BULK_BYTES,
-  createSlots,
-  type PriorityClass,
-  priorityOf,
-  type Slot,
-  type Slots,
-  SMALL,
-} from "../../../src/engine/upload/slots.ts";
+import { BULK_BYTES, createSlots, priorityOf, type Slot, type Slots } from "../../../src/engine/upload/slots.ts";
 import { elapsedTime } from "../../../src/lib/clocks.ts";
+import type { Priority } from "../../../src/metadata/priority.ts";
 
 /** A gateway that works on `places` requests at once, each `workMs` long, `wayMs` away: what an answer takes with so many in flight. */
 const gateway = (wayMs: number, workMs: number, places: number) => (inFlight: number) =>
@@ -70,7 +62,7 @@ test("too much halves it once for all that were in flight together, down to one,
 });
 
 /** As many as may enter ask for their turn; those that have it. */
-async function fill(slots: Slots, priority: PriorityClass): Promise<Slot[]> {
+async function fill(slots: Slots, priority: Priority): Promise<Slot[]> {
   const out: Slot[] = [];
   while (slots.room(priority) > 0) {
     const slot = slots.enter(priority);
@@ -81,32 +73,32 @@ async function fill(slots: Slots, priority: PriorityClass): Promise<Slot[]> {
 }
 
 test("bulk takes at most half, or eight; small things never wait for it, and each class always has a slot", async () => {
-  expect([priorityOf(0), priorityOf(BULK_BYTES - 1), priorityOf(BULK_BYTES)]).toEqual([SMALL, SMALL, BULK]);
+  expect([priorityOf(0), priorityOf(BULK_BYTES - 1), priorityOf(BULK_BYTES)]).toEqual(["small", "small", "bulk"]);
   for (let limit = 1; limit <= 32; limit += 1) {
     const slots = createSlots(() => limit);
-    await fill(slots, BULK);
+    await fill(slots, "bulk");
     expect(slots.out).toBe(Math.max(1, Math.min(8, Math.floor(limit / 2))));
-    await fill(slots, SMALL);
+    await fill(slots, "small");
     expect(slots.out).toBe(Math.max(2, limit));
   }
 });
 
 test("small things that never end leave bulk its slot, and its share of what is free", async () => {
   const slots = createSlots(() => 4);
-  const small = await fill(slots, SMALL);
-  expect([small.length, slots.out, slots.room(SMALL)]).toEqual([4, 4, 0]);
-  expect((await fill(slots, BULK)).length).toBe(1);
+  const small = await fill(slots, "small");
+  expect([small.length, slots.out, slots.room("small")]).toEqual([4, 4, 0]);
+  expect((await fill(slots, "bulk")).length).toBe(1);
   // Of those that wait bulk goes first, to its half; the rest is for what waits to be small.
   for (const slot of small) slot.leave();
   await Promise.resolve();
-  expect([slots.out, slots.room(BULK)]).toEqual([4, 0]);
+  expect([slots.out, slots.room("bulk")]).toEqual([4, 0]);
 });
 
 test("who enters goes out in order, and one that gives up while it waits leaves its turn to the next", async () => {
   const slots = createSlots(() => 1);
   const turns: string[] = [];
   const enter = (name: string) => {
-    const slot = slots.enter(SMALL);
+    const slot = slots.enter("small");
     void slot.turn().then((isTurn) => turns.push(`${name}: ${isTurn}`));
     return slot;
   };
@@ -127,15 +119,15 @@ test("who enters goes out in order, and one that gives up while it waits leaves 
 
 test("one that never had its turn leaves no slot free that is taken", async () => {
   const slots = createSlots(() => 1);
-  const out = slots.enter(SMALL);
+  const out = slots.enter("small");
   await out.turn();
-  slots.enter(SMALL).leave();
+  slots.enter("small").leave();
   expect([slots.out, slots.isFull]).toEqual([1, true]);
 });
 
 test("one that is stopped before it asks for its turn has none", async () => {
   const slots = createSlots(() => 1);
-  const slot = slots.enter(SMALL);
+  const slot = slots.enter("small");
   slot.stop();
   expect([await slot.turn(), slots.out]).toEqual([false, 0]);
 });
