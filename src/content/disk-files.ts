@@ -187,8 +187,8 @@ class DiskFile implements OpenFile {
   #callsUnderWay = 0;
   #closing: Promise<void> | undefined;
   #whenIdle: (() => void) | undefined;
-  /** The size at the last `stat`, raised to the end of later writes. Before the first: Infinity. */
-  #size = Number.POSITIVE_INFINITY;
+  /** The size at the last `stat`, raised to the end of later writes. Undefined before the first `stat`: not known. */
+  #size: number | undefined;
   #lostBytes: unknown;
 
   constructor(fd: number, path: string, system: SystemCalls, pace: Pace) {
@@ -225,7 +225,7 @@ class DiskFile implements OpenFile {
   write(buffer: Uint8Array, position: number): Promise<void> {
     return this.#use("write", async (fd) => {
       this.#expectOffset(position, "write");
-      this.#size = Math.max(this.#size, position + buffer.length);
+      this.#reaches(position + buffer.length);
       let total = 0;
       while (total < buffer.length) {
         const length = buffer.length - total;
@@ -239,7 +239,7 @@ class DiskFile implements OpenFile {
   writeNow(buffer: Uint8Array, position: number): boolean {
     if (this.#closing !== undefined || isWary(this.#pace)) return false;
     this.#expectOffset(position, "write");
-    this.#size = Math.max(this.#size, position + buffer.length);
+    this.#reaches(position + buffer.length);
     try {
       const written = inline(this.#pace, () => fs.writeSync(this.#fd, buffer, 0, buffer.length, position));
       return written === buffer.length;
@@ -319,6 +319,10 @@ class DiskFile implements OpenFile {
     if (!Number.isSafeInteger(offset) || offset < 0) throw systemError("EINVAL", syscall, this.#path);
   }
 
+  #reaches(end: number): void {
+    if (this.#size !== undefined) this.#size = Math.max(this.#size, end);
+  }
+
   async #use<T>(syscall: string, run: (fd: number) => T | Promise<T>): Promise<T> {
     if (this.#closing !== undefined) throw systemError("EBADF", syscall, this.#path);
     this.#callsUnderWay++;
@@ -340,7 +344,8 @@ class DiskFile implements OpenFile {
         this.#whenIdle = resolve;
       });
     }
-    if (this.#size > CLOSE_INLINE || isWary(this.#pace)) return closeDescriptor(this.#fd);
+    const isSmall = this.#size !== undefined && this.#size <= CLOSE_INLINE;
+    if (!isSmall || isWary(this.#pace)) return closeDescriptor(this.#fd);
     inline(this.#pace, () => fs.closeSync(this.#fd));
   }
 }
