@@ -61,8 +61,8 @@ interface InodeBase {
    * a program may have looked into it in vain.
    */
   readonly used: RowTime | "never" | null;
-  /** 1: a program has called fsync on it. */
-  readonly fsynced: 0 | 1;
+  /** A program has called fsync on it. */
+  readonly isFsynced: boolean;
 }
 
 export type Inode = InodeBase & Content;
@@ -90,22 +90,23 @@ function isShownElse(before: Inode, after: Inode): boolean {
 
 export type NewInode = Omit<
   InodeBase,
-  "id" | "kernelNodeId" | "changes" | "linkGroup" | "saves" | "listed" | "folders" | "used" | "fsynced"
+  "id" | "kernelNodeId" | "changes" | "linkGroup" | "saves" | "listed" | "folders" | "used" | "isFsynced"
 > &
   Partial<Pick<InodeBase, "changes" | "listed">> &
   Pick<Content, "content" | "hash">;
 
-interface Row extends Omit<InodeBase, "attributes" | "saves" | "used"> {
+interface Row extends Omit<InodeBase, "attributes" | "saves" | "used" | "isFsynced"> {
   readonly content: ContentState;
   readonly hash: string | null;
   readonly used: RowTime | typeof NEVER_USED | null;
   readonly synced: number | null;
   readonly attributes: string;
   readonly saves: string | null;
+  readonly isFsynced: 0 | 1;
 }
 
 const COLUMNS = `id, kind, lineage AS kernelNodeId, attributes, size, hash, origin_node AS originNode, origin_version AS originVersion,
-  content, changes, atime, ctime, link_group AS linkGroup, saves, listed, folders, used, synced, fsynced`;
+  content, changes, atime, ctime, link_group AS linkGroup, saves, listed, folders, used, synced, fsynced AS isFsynced`;
 
 const CHANGEABLE = {
   kind: "kind",
@@ -125,7 +126,7 @@ const CHANGEABLE = {
   folders: "folders",
   used: "used",
   synced: "synced",
-  fsynced: "fsynced",
+  isFsynced: "fsynced",
 };
 
 /** The saves once the hash becomes `next`: a write here replaced the former content, of any origin. */
@@ -152,7 +153,8 @@ function decode(row: Row): Inode {
   const attributes = JSON.parse(row.attributes) as Attributes;
   const saves = row.saves === null ? null : (JSON.parse(row.saves) as string[]);
   const used = row.used === NEVER_USED ? "never" : row.used;
-  return { ...row, attributes, saves, used, ...contentOf(row.content, row.hash, decodeSynced(row.synced)) };
+  const content = contentOf(row.content, row.hash, decodeSynced(row.synced));
+  return { ...row, attributes, saves, used, isFsynced: row.isFsynced === 1, ...content };
 }
 
 /** The state that the three make. Quarantined content stays so, and has no hash by which it could be sent. */
@@ -260,16 +262,17 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     if (current.synced !== "never" && next.synced === "never") formerlyDurable.add(id);
     if (next.linkGroup === null) next.saves = null;
     else if (values.saves === undefined && next.hash !== current.hash) next.saves = savesAfter(current, next.hash);
-    const saves = next.saves === current.saves ? {} : { saves: next.saves && JSON.stringify(next.saves) };
-    const synced = next.synced === current.synced ? {} : { synced: SYNCED[next.synced] };
-    const used = next.used === current.used ? {} : { used: next.used === "never" ? NEVER_USED : next.used };
-    if (next.attributes === current.attributes) {
-      change(id, { ...differences(current, next), ...saves, ...used, ...synced });
-    } else {
+    const columns: Partial<Record<keyof Row, unknown>> = differences(current, next);
+    if (next.saves !== current.saves) columns.saves = next.saves && JSON.stringify(next.saves);
+    if (next.synced !== current.synced) columns.synced = SYNCED[next.synced];
+    if (next.used !== current.used) columns.used = next.used === "never" ? NEVER_USED : next.used;
+    if (next.isFsynced !== current.isFsynced) columns.isFsynced = next.isFsynced ? 1 : 0;
+    if (next.attributes !== current.attributes) {
       const attributes = JSON.stringify(next.attributes);
-      change(id, { ...differences(current, next), ...saves, ...used, ...synced, attributes });
+      columns.attributes = attributes;
       next.attributes = JSON.parse(attributes) as Attributes;
     }
+    change(id, columns);
     get.tell(id, next);
     if (isShownElse(current, next)) changed.inode(id, current.kernelNodeId !== next.kernelNodeId);
     return next;
@@ -302,7 +305,7 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       listed,
       folders: 0,
       used: null,
-      fsynced: 0,
+      isFsynced: false,
     };
     get.tell(id, made);
     inodeOfKernelNodeId.tell(kernelNodeId, id);

@@ -65,12 +65,13 @@ test("what is remembered is what is there", () => {
       const steps: ((a: number, b: number) => unknown)[] = [
         () => noted(made.inode, inodes.create(NEW)),
         (a) => inodes.update(inodeAt(a), { size: a, attributes: { mode: a, mtime: `${a}.0` } }),
-        (a, b) => inodes.update(inodeAt(a), { content: b > 3 ? "clean" : "dirty", synced: "durable" }),
+        (a, b) =>
+          inodes.update(inodeAt(a), { content: b > 3 ? "clean" : "dirty", synced: "durable", isFsynced: b > 1 }),
         (a) => inodes.replaceKernelNodeId(inodeAt(a), { content: "clean" }),
         (a) => noted(made.entry, entries.create(ROOT_INODE, `name-${names++}`, inodeAt(a))),
         (a, b) => noted(made.node, nodes.create(unborn(entryAt(a), "file", rowTime(b), rowTime(b)))),
         (a, b) => noted(made.node, nodes.create(born(entryAt(a), { ...NODE, id: `node-${b}` }))),
-        (a) => nodes.update(nodeAt(a), { due: null, parked: "no" }),
+        (a) => nodes.update(nodeAt(a), { due: null, parked: "no", priority: a > 1 ? "bulk" : "small" }),
         (a, b) => nodes.update(nodeAt(a), { entry: entryAt(b) }),
         (a) => nodes.update(nodeAt(a), { entry: null }),
         (a, b) => nodes.update(nodeAt(a), { nodeId: `node-${b}`, base: { ...baseOf(a), revision: b } }),
@@ -97,7 +98,13 @@ test("what is remembered is what is there", () => {
         (a, b) =>
           noted(
             made.attempt,
-            attempts.create({ ...SENT, node: nodeAt(a), generation: generationAt(b), key: `${++names}` }),
+            attempts.create({
+              ...SENT,
+              node: nodeAt(a),
+              generation: generationAt(b),
+              key: `${++names}`,
+              priority: b > 1 ? "bulk" : "small",
+            }),
           ),
         (a, b) =>
           b > 3 ? attempts.failed(attemptAt(a), rowTime(b), "failed") : attempts.abandon(attemptAt(a), rowTime(b)),

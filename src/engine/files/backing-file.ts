@@ -303,9 +303,9 @@ function createCacheFile(
  * True: the row, in memory or on the disk, says that the content is durable. Clean content counts too if a program
  * called fsync on it: after power loss it must not have to be fetched again.
  */
-function isCalledSafe({ inodes }: Rows["metadata"], { id, content, synced, fsynced }: Inode): boolean {
+function isCalledSafe({ inodes }: Rows["metadata"], { id, content, synced, isFsynced }: Inode): boolean {
   if (content === "dirty" && (synced === "durable" || synced === "quarantined")) return true;
-  return (content !== "dirty" && fsynced === 1) || inodes.formerlyDurable.has(id);
+  return (content !== "dirty" && isFsynced) || inodes.formerlyDurable.has(id);
 }
 
 function rangesOf(inode: Inode, found: FoundFile): FoundRanges {

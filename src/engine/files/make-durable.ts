@@ -41,6 +41,8 @@ function nowSafe(context: Rows, cacheFile: OpenCacheFile, isAll: boolean): void 
   const isKnown = inode.content !== "dirty" || inode.synced === "quarantined";
   const before = inode.synced === "never" ? "formerly" : inode.synced;
   const synced = isKnown ? inode.synced : isAll ? "durable" : before;
-  if (synced !== inode.synced || inode.fsynced === 0) context.metadata.inodes.update(inode.id, { synced, fsynced: 1 });
+  if (synced !== inode.synced || !inode.isFsynced) {
+    context.metadata.inodes.update(inode.id, { synced, isFsynced: true });
+  }
   if (!isKnown && isAll) cacheFile.changes.setDurable(true);
 }

@@ -193,9 +193,9 @@ function leftToWriter(
   const { metadata } = context;
   if (inode.kind !== "file" || context.cacheFiles.writersOf(inode) === 0) return undefined;
   const version = { originNode: nodeId, originVersion: base?.head ?? null, hash: inode.hash };
-  const { linkGroup, saves, fsynced } = inode;
+  const { linkGroup, saves, isFsynced } = inode;
   const made = metadata.inodes.create({ ...inode, ...version, content: "clean" });
-  metadata.inodes.update(made.id, { linkGroup, saves, fsynced });
+  metadata.inodes.update(made.id, { linkGroup, saves, isFsynced });
   detachFromName(context, inode, entry, version, false);
   for (const { id } of metadata.entries.ofInode(inode.id)) metadata.entries.setInode(id, made.id);
   keepLinkLease(context, inode.id, made.id);

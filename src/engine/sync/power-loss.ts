@@ -71,7 +71,7 @@ async function judge(context: Rows & LocalFiles & Host & Tree, inode: Inode): Pr
     const [entry] = names;
     const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
     const isBorn = names.some(({ id }) => metadata.nodes.ofEntry(id)?.base?.head != null);
-    if (isBorn && inode.fsynced === 0 && names.length === 1 && entry !== undefined && row !== undefined) {
+    if (isBorn && !inode.isFsynced && names.length === 1 && entry !== undefined && row !== undefined) {
       return headAgain(context, entry, row, size);
     }
     if (isBorn) return void metadata.inodes.update(inode.id, { synced: "quarantined" });
