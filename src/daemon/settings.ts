@@ -78,7 +78,7 @@ export const daemonSettings = z.object({
   keepFree: z.number().int().min(0).optional(),
   /** Bytes. Absent: as many as the disk takes. */
   unsentLimit: z.number().int().min(0).optional(),
-  /** The largest number of names that are read in the background. Absent: none. */
+  /** The largest number of names that are read in the background. Absent or 0: none. */
   namesAhead: z.number().int().min(0).optional(),
   /** How long, in milliseconds, a failing gateway is asked again for an answer that the mount needs to start. */
   patienceMs: z.number().min(0),

@@ -406,7 +406,7 @@ function engineSettings(
     owner: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
     umask,
     cacheLimit: settings.cacheSize,
-    ...(settings.namesAhead === undefined ? {} : { namesAhead: settings.namesAhead }),
+    ...(settings.namesAhead === undefined || settings.namesAhead === 0 ? {} : { namesAhead: settings.namesAhead }),
     durability: settings.durability,
     readOnly: settings.readOnly,
     howToLogIn: settings.login?.howToSignIn ?? `put another token into ${settings.tokenFile}`,

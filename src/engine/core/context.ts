@@ -69,7 +69,7 @@ export interface EngineSettings {
   readonly pollMs: number;
   /**
    * How many names are known at most: so many are read in the background, and beyond it those that were not used for
-   * longest are dropped. Absent or 0: only the folders that programs look into are listed, and none is dropped.
+   * longest are dropped. Absent: only the folders that programs look into are listed, and none is dropped.
    */
   readonly namesAhead?: number;
   /** The most requests that write-back has in flight. */

@@ -47,9 +47,10 @@ export interface NameDropping {
 }
 
 export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree): NameDropping {
-  const { metadata, runtime, settings, folderUse, kernel, log } = context;
+  const { metadata, runtime, folderUse, kernel, log } = context;
   const { cache } = kernel;
-  const limit = settings.namesAhead ?? 0;
+  const { namesAhead } = context.settings;
+  const limit = namesAhead ?? Number.POSITIVE_INFINITY;
   const stopped = new AbortController();
 
   const excess = () => metadata.entries.count() - limit;
@@ -125,7 +126,7 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
       // Where no journal tells what changes, known folders are listed again. Attributes that the gateway does not hold
       // would go with the name. And an engine that cannot ask the kernel would have to remember what it told it.
       const { isFull, attributes } = context.client.features;
-      if (limit === 0 || !isFull || !attributes || cache.unknownToKernel === undefined) return;
+      if (namesAhead === undefined || !isFull || !attributes || cache.unknownToKernel === undefined) return;
       // The latest uses of the daemon before may not have been written.
       await sleep(runtime, folderUse.requestMs, stopped.signal);
       const restMs = REST * folderUse.requestMs;

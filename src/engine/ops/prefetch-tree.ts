@@ -45,7 +45,8 @@ export interface TreePrefetch {
 }
 
 export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & Tree & Incoming): TreePrefetch {
-  const { metadata, client, runtime, settings, polled } = context;
+  const { metadata, client, runtime, polled } = context;
+  const { namesAhead } = context.settings;
   const stopped = new AbortController();
   /** The folder at which the scan by inode id has arrived. */
   let upTo: After<InodeId> = 0;
@@ -60,7 +61,7 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
   let refusals = 0;
 
   function hasRoom(): boolean {
-    isAtLimit = metadata.entries.count() >= (settings.namesAhead ?? 0);
+    isAtLimit = namesAhead === undefined || metadata.entries.count() >= namesAhead;
     return !isAtLimit && !stopped.signal.aborted;
   }
 
@@ -175,7 +176,7 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
 
   return {
     async run() {
-      if (settings.namesAhead === undefined || settings.namesAhead === 0) return;
+      if (namesAhead === undefined) return;
       while (!stopped.signal.aborted) {
         const mayStream = refusals < REFUSALS_MAX;
         const isFree = lists.size < (mayStream ? 1 : AT_ONCE) && isAllowed();
@@ -197,7 +198,7 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
     stop: () => stopped.abort(),
     rest() {
       if (metadata.inodes.unlistedFolderAfter(0) === undefined) return "all";
-      return (settings.namesAhead ?? 0) === 0 || isAtLimit || !client.features.isFull ? "visited" : "ahead";
+      return namesAhead === undefined || isAtLimit || !client.features.isFull ? "visited" : "ahead";
     },
   };
 }

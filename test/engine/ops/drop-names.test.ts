@@ -38,7 +38,7 @@ function createKernel() {
 
 /** All folders were listed, as after a long walk, and nothing was read in the background. */
 async function beginKnown(
-  namesAhead: number,
+  namesAhead: number | undefined,
   { tree = smallTree(), kernel = createKernel(), onStep = (_: string) => {} } = {},
 ) {
   const it = await begin(namesAhead, tree, undefined, { cache: kernel.cache, onStep });
@@ -496,7 +496,7 @@ test("prefetch does not read again what was dropped, and fills the room that oth
 
 test("nothing is dropped without a limit, while little is too much, or where the kernel cannot be asked", async () => {
   for (const [namesAhead, isAsked] of [
-    [0, true],
+    [undefined, true],
     [NAMES, true],
     [1, false],
   ] as const) {

@@ -54,12 +54,12 @@ interface Surroundings {
 
 /** `streams`: absent where the gateway has none. */
 export async function begin(
-  namesAhead: number,
+  namesAhead: number | undefined,
   tree = smallTree(),
   streams?: Streams,
   { cache, onStep, settings }: Surroundings = {},
 ) {
-  const world = await createBytesWorld({ namesAhead, ...settings });
+  const world = await createBytesWorld({ ...(namesAhead === undefined ? {} : { namesAhead }), ...settings });
   const { metadata } = world.context;
   const [root] = metadata.entries.ofInode(ROOT_INODE);
   metadata.nodes.create(born(root?.id ?? null, folderOf("root", null)));

@@ -54,7 +54,7 @@ const LOOK_MS = 700;
  * trees.
  */
 const FEW_NAMES = 3;
-const NAMES_AHEAD = [0, FEW_NAMES, 12, 1000];
+const NAMES_AHEAD = [undefined, FEW_NAMES, 12, 1000];
 /**
  * Where few names are kept: few bytes are, so that names without bytes are there to be dropped, and a folder may lose
  * its names soon after its last use. These kernels take in an answer at once.
@@ -73,7 +73,7 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
     const names = NAMES.slice(0, options.mounts);
     const polls = options.features === undefined ? POLLS_MS : LESSER_POLLS_MS;
     const pollMs = polls[(options.seed - 1) % polls.length] ?? 1_000;
-    const namesAhead = NAMES_AHEAD[options.seed % NAMES_AHEAD.length] ?? 0;
+    const namesAhead = NAMES_AHEAD[options.seed % NAMES_AHEAD.length];
     const deaths: Deaths = { left: undefined, die: () => {} };
     const faults: string[] = [];
     const oracle: Oracle = createOracle(
@@ -89,7 +89,7 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       faults: options.faults,
       settings: {
         pollMs,
-        namesAhead,
+        ...(namesAhead === undefined ? {} : { namesAhead }),
         ...(namesAhead === FEW_NAMES ? FEW : {}),
         // Contents of the past that were read have to be there offline, so the cache keeps its size.
         ...(namesAhead === FEW_NAMES && options.hasPast !== true ? FEW_BYTES : {}),
