@@ -75,7 +75,7 @@ export class GatewayHistory {
   /** The last journal entry that was followed. Undefined: none was, or a rollback is noted. */
   last(): HistoryPoint | undefined {
     const text = this.#metadata.settings.get("followed");
-    return text === undefined ? undefined : followed.safeParse(JSON.parse(text)).data;
+    return text === undefined || text === OTHER ? undefined : followed.safeParse(JSON.parse(text)).data;
   }
 
   /** Notes that the gateway was rolled back. That stays until `forget`. */
