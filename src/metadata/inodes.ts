@@ -137,6 +137,9 @@ function savesAfter({ saves, hash }: Inode, next: string | null): readonly strin
   return savesOfContent(next, before ?? []);
 }
 
+/** SQLite's LIMIT that is none. */
+const NO_LIMIT = -1;
+
 /** The value of the column `used` that sorts before all times. */
 const NEVER_USED = 0;
 
@@ -385,8 +388,8 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
      * have.
      */
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
-    /** Files whose content is not, or may not be, a version of the gateway. */
-    unclean: (after: After<InodeId> = 0, limit = -1): Inode[] => decodeAll(unclean.all(after, limit)),
+    /** Files whose content is not, or may not be, a version of the gateway. Without a limit: all of them. */
+    unclean: (after: After<InodeId> = 0, limit?: number): Inode[] => decodeAll(unclean.all(after, limit ?? NO_LIMIT)),
     /** Inodes whose content is, or grew from, a version of this node. */
     withOrigin: (nodeId: string): Inode[] => decodeAll(byOrigin.all(nodeId)),
     /** The next folder in order of id that is not completely known. */

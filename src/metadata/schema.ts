@@ -4,8 +4,12 @@
  * (docs/dev/glossary.md, "Names that stay"). Times are milliseconds of row time (engine/host/row-clock.ts), or
  * "seconds.nnnnnnnnn" text where a file system shows them.
  *
- * Values that stand for none. They are translated where the rows are read and written:
+ * Values that stand for states. They are translated where the rows are read and written:
  * - node.changed_at 0: not known (nodes.ts)
+ * - node.base_position 0: no write of ours; negative: minus the time since which a write is unconfirmed (nodes.ts)
+ * - node.bulk and attempt.bulk 0, 1: the priority class (priority.ts)
+ * - inode.used 0: never (inodes.ts)
+ * - inode.synced 1, 0, NULL, -1: durable, formerly, never, quarantined (inodes.ts)
  * - setting.value '': absent (settings.ts)
  * - live.missing and live.unproven '[]': no ranges (cache-files.ts)
  * - done.lineage 0: the answer has no node (request-log.ts)

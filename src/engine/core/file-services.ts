@@ -67,8 +67,8 @@ export interface DirtyFiles {
 export interface ReadFailures {
   get(kernelNodeId: KernelNodeId): { readonly tries: number; readonly why: string } | undefined;
   /**
-   * `inode`: as it was at the try. Returns how many tries have failed; 0: the inode has other content by now;
-   * undefined: the row was parked.
+   * `inode`: as it was at the try. Returns how many tries to read its present content have failed: none, if it has
+   * other content by now. Undefined: the row was parked.
    */
   couldNotRead(row: NodeRow, inode: Inode, error: unknown): number | undefined;
   /** Notes a failure, so that the queue can say why the content is not sent. */

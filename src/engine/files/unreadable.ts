@@ -16,8 +16,8 @@ import type { LocalFiles } from "./room.ts";
 const GONE_TRIES = 5;
 
 /**
- * The inode is given as it was at the try. Returns how many tries have failed, by which the next pause is chosen; 0:
- * the inode has other content by now; undefined: the row was parked.
+ * The inode is given as it was at the try. Returns how many tries to read its present content have failed, by which the
+ * next pause is chosen: none, if it has other content by now. Undefined: the row was parked.
  */
 export function couldNotRead(
   context: Rows & LocalFiles & Uploads & Host,
