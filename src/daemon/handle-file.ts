@@ -29,7 +29,6 @@ const SLOTS_MAX = 2 ** 20;
 /** These slots are allocated at once, so that writing into them needs no more room on the disk. */
 const SLOTS_AT_FIRST = 1024;
 
-const NO_FILE = -1;
 const UNWRITTEN = "open files cannot be recorded; a crash of the daemon would close them";
 
 const USED = 1;
@@ -74,7 +73,7 @@ export interface KeptState {
   keepReplayers(processes: readonly ProcessIdentity[]): void;
   /** True if a successor would find everything in the file. */
   isWritten(): boolean;
-  close(): unknown;
+  close(): void;
 }
 
 /** The end of the daemon before. */
@@ -96,7 +95,7 @@ export function openHandleFile(
     const empty = Buffer.alloc(SLOTS_AT + SLOTS_AT_FIRST * SLOT_SIZE);
     writeHead(empty, { mount });
     const fd = makeFile(path, empty.length, log);
-    const file = keptFile(fd, log);
+    const file = fd === undefined ? NO_FILE : keptFile(fd, log);
     file.write(empty, HEAD_SIZE, 0);
     return keptState(fd, file, empty, NOBODY);
   }
@@ -116,9 +115,9 @@ export function openHandleFile(
   return undefined;
 }
 
-/** Returns NO_FILE on failure: the mount goes on without the file when the disk has no room. */
-function makeFile(path: string, size: number, log: Logger): number {
-  let fd = NO_FILE;
+/** Returns undefined on failure: the mount goes on without the file when the disk has no room. */
+function makeFile(path: string, size: number, log: Logger): number | undefined {
+  let fd: number | undefined;
   try {
     // The file's birth time is the time the mount was made, so it must be a new file.
     fs.rmSync(path, { force: true });
@@ -126,8 +125,8 @@ function makeFile(path: string, size: number, log: Logger): number {
     fs.ftruncateSync(fd, size);
   } catch (error) {
     log.warn({ err: error }, UNWRITTEN);
-    if (fd !== NO_FILE) fs.closeSync(fd);
-    return NO_FILE;
+    if (fd !== undefined) fs.closeSync(fd);
+    return undefined;
   }
   try {
     fs.writeSync(fd, Buffer.alloc(size), 0, size, 0);
@@ -143,6 +142,9 @@ interface KeptFile {
   /** True if everything is written. Tries again to write bytes that the disk did not take before. */
   isWhole(): boolean;
 }
+
+/** There is no file. */
+const NO_FILE: KeptFile = { write() {}, isWhole: () => false };
 
 function keptFile(fd: number, log: Logger): KeptFile {
   /**
@@ -170,7 +172,6 @@ function keptFile(fd: number, log: Logger): KeptFile {
 
   return {
     write(bytes, length, at) {
-      if (fd === NO_FILE) return;
       const error = take(bytes, length, at);
       if (error === undefined) {
         untaken.delete(at);
@@ -182,7 +183,7 @@ function keptFile(fd: number, log: Logger): KeptFile {
     },
     isWhole() {
       takeUntaken();
-      return fd !== NO_FILE && untaken.size === 0;
+      return untaken.size === 0;
     },
   };
 }
@@ -200,7 +201,7 @@ function writeHead(bytes: Buffer, values: z.infer<typeof head>): void {
   bytes.write(JSON.stringify(values));
 }
 
-function keptState(fd: number, file: KeptFile, left: Buffer, { wasOwnFault }: Before): KeptState {
+function keptState(fd: number | undefined, file: KeptFile, left: Buffer, { wasOwnFault }: Before): KeptState {
   const { free, kept, given } = readSlots(left);
   const byRequest = new Map(kept.map((handle) => [handle.request, handle]));
   let end = Math.max(Math.floor((left.length - SLOTS_AT) / SLOT_SIZE), 0);
@@ -226,7 +227,7 @@ function keptState(fd: number, file: KeptFile, left: Buffer, { wasOwnFault }: Be
 
   return {
     handles: kept,
-    since: fd === NO_FILE ? systemClock.wallClock() : wallTime(fs.fstatSync(fd).birthtimeMs),
+    since: fd === undefined ? systemClock.wallClock() : wallTime(fs.fstatSync(fd).birthtimeMs),
     connection: said.connection,
     isWritten: () => file.isWhole(),
     agreed(connection) {
@@ -270,7 +271,9 @@ function keptState(fd: number, file: KeptFile, left: Buffer, { wasOwnFault }: Be
       inFlight: (ids) => writeList(LISTS.inFlight, ids),
       suspected: (ids) => writeList(LISTS.suspects, ids),
     },
-    close: () => fd === NO_FILE || fs.closeSync(fd),
+    close() {
+      if (fd !== undefined) fs.closeSync(fd);
+    },
   };
 }
 
