@@ -68,15 +68,18 @@ function contentOf(
   inode: Inode,
   { hash, size }: Pick<LocalContent, "hash" | "size">,
 ): LocalContent {
+  const { content: state, originNode, originVersion } = inode;
+  const common = { state, size, originNode, originVersion };
   const isEmpty = size === 0 && hash === EMPTY_HASH;
-  const isPlain = inode.kind === "file" && !isEmpty;
-  const snapshot = isPlain ? context.metadata.snapshots.newestOf(inode.id) : undefined;
-  return {
-    state: inode.content,
-    hash,
-    size,
-    originNode: inode.originNode,
-    originVersion: inode.originVersion,
-    hasSnapshot: isEmpty || (snapshot !== undefined && snapshot.changes === inode.changes),
-  };
+  return hash !== null && (isEmpty || hasSnapshot(context, inode))
+    ? { ...common, hash, isReady: true }
+    : { ...common, hash, isReady: false };
+}
+
+/**
+ * True: there is a snapshot of the newest content. Clean content may still have one, which does not count, because it
+ * goes with the attempt that sends it.
+ */
+function hasSnapshot({ metadata }: Pick<Rows, "metadata">, { id, kind, content, changes }: Inode): boolean {
+  return kind === "file" && content === "dirty" && metadata.snapshots.newestOf(id)?.changes === changes;
 }

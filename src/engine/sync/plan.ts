@@ -11,22 +11,25 @@ import { type Base, isSameContent, type Seen } from "../../metadata/nodes.ts";
 import type { Request } from "../core/index.ts";
 import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
 
-/** The content that the mount shows. `size`: in bytes. */
-export interface LocalContent {
+/** The content that the mount shows, but for its hash. `size`: in bytes. */
+interface LocalContentBase {
   /**
    * open: a writable handle may have changed the content, and no look has shown it yet. While the hash is known,
    * nothing was written. Where the gateway tells no hashes, the first write makes the content dirty at once.
    */
   readonly state: "clean" | "open" | "dirty";
-  /** Null: not known; a snapshot has to be taken first. */
-  readonly hash: string | null;
   readonly size: number;
   /** The version that the content is (clean) or grew from. */
   readonly originNode: string | null;
   readonly originVersion: string | null;
-  /** The bytes can be sent: there is a snapshot of the newest content, or the content is empty. */
-  readonly hasSnapshot: boolean;
 }
+
+/**
+ * `isReady`: the bytes can be sent, because there is a snapshot of the newest content, or because it is empty. Else a
+ * snapshot has to be taken before they are sent. A hash of null is not known.
+ */
+export type LocalContent = LocalContentBase &
+  ({ readonly isReady: true; readonly hash: string } | { readonly isReady: false; readonly hash: string | null });
 
 export interface Local {
   /** The node id of the folder. Null: the folder is unborn, or this is the root. */
@@ -179,14 +182,14 @@ function planCreation(view: View, local: Local): Step {
   if (view.isPlaceOccupied) return wait("name");
   if (!view.may.create) return wait("scope");
   if (content === null) return { do: "send", request: { do: "folder", parent, name, attributes } };
-  const { originNode, originVersion, hash, size } = content;
+  const { originNode, originVersion, hash, size, isReady } = content;
   if (isBorrowed(view, content)) return snapshot(view, content);
   if (!view.fits) return wait("quota");
   if (view.mayRefer && isVersion(view, content) && originNode !== null && originVersion !== null) {
     const request = { do: "copy", parent, name, copyOf: originNode, version: originVersion, hash, size } as const;
     return { do: "send", request: { ...request, attributes } };
   }
-  if (hash === null || !isReady(content)) return snapshot(view, content);
+  if (!isReady) return snapshot(view, content);
   return { do: "send", request: { do: "upload", parent, name, hash, size, attributes } };
 }
 
@@ -210,12 +213,7 @@ function isVersion(view: View, content: LocalContent): boolean {
  * room that the row waits for.
  */
 const isBorrowed = (view: View, content: LocalContent) =>
-  isVersion(view, content) && !view.mayRefer && !isReady(content);
-
-/** True: the bytes can be sent. There is a snapshot, or there are no bytes. */
-function isReady({ state, hash, size, hasSnapshot }: LocalContent): boolean {
-  return hash !== null && hasSnapshot && (state === "dirty" || size === 0);
-}
+  isVersion(view, content) && !view.mayRefer && !content.isReady;
 
 /** The row waits for the mount that changed the other names. */
 function planFollower(view: View, local: Local, base: Base): Step {
@@ -265,14 +263,14 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
   if (!view.fits) return wait("quota");
   // A plain gateway keeps no versions: a new one would replace the bytes that another row still needs.
   if (view.isReferenced && !view.features.isFull) return wait("reference");
-  const { originNode, originVersion, hash, size } = content;
+  const { originNode, originVersion, hash, size, isReady } = content;
   const attributes = changedAttributes(base.attributes, local.attributes);
   const common = { nodeId, ifHead: base.head, size, attributes };
   if (view.mayRefer && isVersion(view, content) && originNode !== null && originVersion !== null) {
     if (!view.may.refer) return wait("scope");
     return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
   }
-  if (hash === null || !isReady(content)) return snapshot(view, content);
+  if (!isReady) return snapshot(view, content);
   return { do: "send", request: { do: "content", ...common, hash } };
 }
 

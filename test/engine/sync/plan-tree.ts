@@ -5,7 +5,7 @@
 import { type Attributes, sameValue } from "../../../src/contract/attributes.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import type { Request } from "../../../src/engine/core/index.ts";
-import type { Local, View } from "../../../src/engine/sync/plan.ts";
+import type { Local, LocalContent, View } from "../../../src/engine/sync/plan.ts";
 import { type Base, baseOf, type Seen } from "../../../src/metadata/nodes.ts";
 import { type Abilities, type Answer, type Gateway, ROOT } from "./plan-gateway.ts";
 
@@ -178,14 +178,11 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Abilities
   function localOf(entry: Entry): Local {
     const { inode } = entry;
     const { state, hash, bytes, originNode, originVersion, hasSnapshot } = inode;
-    const content = {
-      state,
-      hash,
-      size: bytes.length,
-      originNode,
-      originVersion,
-      hasSnapshot: hasSnapshot || hash === "",
-    };
+    const common = { state, size: bytes.length, originNode, originVersion };
+    const content: LocalContent =
+      hash === "" || (hash !== null && state === "dirty" && hasSnapshot)
+        ? { ...common, hash, isReady: true }
+        : { ...common, hash, isReady: false };
     return {
       parent: entry.parent === null ? null : nodeIdOf(entry.parent),
       name: entry.name,

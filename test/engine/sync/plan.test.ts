@@ -24,15 +24,17 @@ const FILE: Node = {
   attributes: { mode: 0o644, mtime: "1.000000000" },
 };
 const FOLDER: Node = { ...FILE, kind: "folder", head: null, contentHash: null, size: 0 };
-const CLEAN: LocalContent = {
+const CLEAN = {
   state: "clean",
   hash: "one",
   size: 3,
   originNode: "n1",
   originVersion: "v1",
-  hasSnapshot: false,
-};
-const DIRTY: LocalContent = { ...CLEAN, state: "dirty", hash: "two", hasSnapshot: true };
+  isReady: false,
+} as const satisfies LocalContent;
+const DIRTY = { ...CLEAN, state: "dirty", hash: "two", isReady: true } as const satisfies LocalContent;
+/** There is no snapshot of it. */
+const UNKNOWN = { ...DIRTY, hash: null, isReady: false } as const satisfies LocalContent;
 const LOCAL: Local = { parent: "root", name: "a", attributes: FILE.attributes, content: CLEAN };
 const BASE: Base = baseOf(FILE);
 
@@ -136,13 +138,11 @@ describe("content", () => {
   test("dirty content that is the agreed one is nothing", () =>
     expect(plan(file({}, { content: { ...DIRTY, hash: "one" } }))).toEqual(NOTHING));
   test("a snapshot of content is taken before it is sent", () =>
-    expect(plan(file({}, { content: { ...DIRTY, hash: null, hasSnapshot: false } }))).toEqual({ do: "snapshot" }));
+    expect(plan(file({}, { content: UNKNOWN }))).toEqual({ do: "snapshot" }));
   test("content that is being written waits for its writer", () =>
-    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, hash: null, hasSnapshot: false } }))).toEqual(
-      waitFor("writer"),
-    ));
+    expect(plan(file({ writers: 1 }, { content: UNKNOWN }))).toEqual(waitFor("writer")));
   test("a snapshot that is gone is taken again, also while a writer has the file open and has written nothing", () =>
-    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, hasSnapshot: false } }))).toEqual({ do: "snapshot" }));
+    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, isReady: false } }))).toEqual({ do: "snapshot" }));
   test("a name that took over another node's version refers to it", () =>
     expect(plan(file({}, { content: { ...CLEAN, hash: "nine", originNode: "n9", originVersion: "v9" } }))).toEqual(
       sent({ do: "reference", ifHead: "v1", copyOf: "n9", version: "v9" }),
@@ -221,7 +221,7 @@ describe("what was seen", () => {
       isContentAdopted: false,
     }));
   test("content not known yet is looked at before it is compared", () =>
-    expect(plan(file(edited, { content: { ...DIRTY, hash: null, hasSnapshot: false } }))).toEqual({ do: "snapshot" }));
+    expect(plan(file(edited, { content: UNKNOWN }))).toEqual({ do: "snapshot" }));
   test("another node's version in its place is kept beside, also where the gateway tells no hash to compare it by", () => {
     const other = { ...CLEAN, hash: null, originNode: "n9", originVersion: "v9" };
     expect(plan(file(edited, { content: other }))).toMatchObject({ do: "conflict", node: { head: "v2" } });
@@ -249,7 +249,7 @@ describe("what was seen", () => {
     expect(plan(file({ ...seen({ name: "z" }), ...held }))).toMatchObject({ do: "adopt", isContentAdopted: false });
   });
   test("unsent content of an open writer keeps remote content out, but not a remote place", () => {
-    for (const content of [DIRTY, { ...DIRTY, hash: null }, { ...DIRTY, state: "open", hash: null }] as const) {
+    for (const content of [DIRTY, UNKNOWN, { ...UNKNOWN, state: "open" }] as const) {
       const moved = seen({ head: "v2", contentHash: "three", name: "z" });
       expect(plan(file({ ...edited, writers: 1 }, { content }))).toEqual(waitFor("writer"));
       expect(plan(file({ ...moved, writers: 1 }, { content }))).toMatchObject({ do: "adoptPlace" });
@@ -265,8 +265,8 @@ describe("what was seen", () => {
   test("who writes for long keeps what he changed, under a name of its own; nothing is adopted under him", () => {
     const waited = { ...edited, writers: 1, hasWaited: true };
     expect(plan(file(waited, { content: DIRTY }))).toMatchObject({ do: "conflict" });
-    expect(plan(file(waited, { content: { ...DIRTY, hash: null } }))).toEqual({ do: "snapshot" });
-    expect(plan(file(waited, { content: { ...DIRTY, state: "open", hash: null } }))).toEqual(waitFor("writer"));
+    expect(plan(file(waited, { content: UNKNOWN }))).toEqual({ do: "snapshot" });
+    expect(plan(file(waited, { content: { ...UNKNOWN, state: "open" } }))).toEqual(waitFor("writer"));
   });
   test("a version under a writer who has written nothing since is sent as what it is; with bytes of its own after a snapshot", () => {
     const other: LocalContent = { ...CLEAN, state: "open", hash: "two", originNode: "n2", originVersion: "v2" };
@@ -344,7 +344,7 @@ describe("deletion against changes", () => {
   });
   test("removed there, not looked at here: decided later", () => {
     expect(plan(file(GONE, { content: { ...DIRTY, state: "open" } }))).toEqual({ do: "snapshot" });
-    expect(plan(file(GONE, { content: { ...DIRTY, hash: null } }))).toEqual({ do: "snapshot" });
+    expect(plan(file(GONE, { content: UNKNOWN }))).toEqual({ do: "snapshot" });
   });
   test("a folder removed there goes after its children, and lives for those changed here", () => {
     expect(plan(folder({ ...GONE, cleanEntries: 1 }))).toEqual(waitFor("children"));
