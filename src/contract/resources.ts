@@ -12,7 +12,7 @@ export const id = z.string().min(1).max(128);
 export const count = z.number().int().min(0);
 export const position = count.describe("A place in the gateway's journal. Every change has one; a larger one is later");
 /** The position of a change. Undefined: it was not told. 0 stands for that, because it is before the first change. */
-export const toldPosition = (told: number): number | undefined => (told === 0 ? undefined : told);
+export const knownPosition = (told: number): number | undefined => (told === 0 ? undefined : told);
 /** ISO 8601 in UTC with milliseconds. */
 export const moment = z.iso.datetime({ precision: 3 });
 export const contentHash = z

@@ -6,7 +6,7 @@
 import { setMaxListeners } from "node:events";
 import { RemoteError } from "../../client/errors.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
-import { type JournalEntry, type Node, toldPosition } from "../../contract/resources.ts";
+import { type JournalEntry, knownPosition, type Node } from "../../contract/resources.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
 import { backoff } from "../../lib/backoff.ts";
 import { minus, plus } from "../../lib/clocks.ts";
@@ -460,7 +460,7 @@ function commitOwnSnapshot(context: Rows & Uploads & Sync, { key, position }: Jo
   if (!isTakenFromJournal(own, node.id)) return false;
   // The request was sent again, and may still be reading a snapshot that is no longer needed.
   if (own.tries > 0) context.sending.get(own.id)?.();
-  context.answers.acknowledge(own, node, toldPosition(position));
+  context.answers.acknowledge(own, node, knownPosition(position));
   return true;
 }
 

@@ -4,7 +4,7 @@ import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { patchAttributes, sameValue } from "../../contract/attributes.ts";
 import type { ContentSource } from "../../contract/http.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
-import { type Node, toldPosition, type WrittenNode } from "../../contract/resources.ts";
+import { knownPosition, type Node, type WrittenNode } from "../../contract/resources.ts";
 import { backoff } from "../../lib/backoff.ts";
 import { plus } from "../../lib/clocks.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
@@ -81,7 +81,7 @@ export async function send(
     context.runtime.step("request: answered");
     context.network.answered();
     watcher.over("answered");
-    await context.groupCommit(() => context.answers.acknowledge(attempt, node, toldPosition(node.position)));
+    await context.groupCommit(() => context.answers.acknowledge(attempt, node, knownPosition(node.position)));
     context.runtime.step("request: settled");
     context.network.granted(scopesOf(attempt.request.do));
   } catch (error) {
