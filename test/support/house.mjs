@@ -66,13 +66,15 @@ for (const path of [...sources, ...tests]) {
 }
 const atDoors = inEngine.filter(isDoor).flatMap((path) => importsOf(path).flatMap(({ names }) => names));
 
-/** Fields that can be changed, of the interface with most of them. */
+/** Fields that can be changed, of the interface or class with most of them. Those of a class may be private. */
 function largestRecord() {
   const records = inEngine.flatMap((path) =>
-    [...textOf(path).matchAll(/^(?:export )?interface (\w+)[^{]*\{\n(.*?)^\}/gms)].map(([, name, body = ""]) => ({
-      name,
-      fields: [...body.matchAll(/^ {2}(?!readonly |\/|\*| )[\w$]+\??:/gm)].length,
-    })),
+    [...textOf(path).matchAll(/^(?:export )?(?:interface|class) (\w+)[^{]*\{\n(.*?)^\}/gms)].map(
+      ([, name, body = ""]) => ({
+        name,
+        fields: [...body.matchAll(/^ {2}(?!readonly |\/|\*| )#?[\w$]+(?:\??:| =)/gm)].length,
+      }),
+    ),
   );
   return records.toSorted((a, b) => b.fields - a.fields)[0];
 }
