@@ -40,11 +40,45 @@ export interface SnapshotPace {
 
 /** The state by which upload/snapshot-open.ts decides when it takes the next snapshot of a file that stays open. */
 export class SnapshotPacing {
-  pace: SnapshotPace = { step: 0, last: undefined, notBefore: undefined };
-  /** The timer of the next look at the file, and its time. */
-  nextLook: { readonly timer: Timer; readonly at: ElapsedTime } | undefined;
+  #pace: SnapshotPace = { step: 0, last: undefined, notBefore: undefined };
+  #nextLook: { readonly timer: Timer; readonly at: ElapsedTime } | undefined;
+  #isFsyncAsked = false;
+
+  get pace() {
+    return this.#pace;
+  }
+  /** The time of the next look at the file; undefined: none is planned. */
+  get nextLookAt() {
+    return this.#nextLook?.at;
+  }
   /** A program called fsync since the last snapshot. */
-  isFsyncAsked = false;
+  get isFsyncAsked() {
+    return this.#isFsyncAsked;
+  }
+
+  /** A snapshot was tried. `next`: the pace for the next one. */
+  tried(next: SnapshotPace): void {
+    this.#pace = next;
+  }
+  askForFsync(): void {
+    this.#isFsyncAsked = true;
+  }
+  fsyncAnswered(): void {
+    this.#isFsyncAsked = false;
+  }
+  planLook(timer: Timer, at: ElapsedTime): void {
+    this.#nextLook = { timer, at };
+  }
+  /** The look of this timer is over. False: another one was planned meanwhile. */
+  lookIsOver(timer: Timer): boolean {
+    if (this.#nextLook?.timer !== timer) return false;
+    this.#nextLook = undefined;
+    return true;
+  }
+  cancelLook(): void {
+    this.#nextLook?.timer.cancel();
+    this.#nextLook = undefined;
+  }
 }
 
 export interface CacheFile {

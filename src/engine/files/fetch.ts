@@ -23,9 +23,9 @@ import {
 import { toFsError } from "../host/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { despiteFullDisk } from "./disk-room.ts";
+import { Download } from "./download.ts";
 import { evictSoon } from "./evict.ts";
 import { closeCacheFile } from "./open-close.ts";
-import type { Download } from "./origin-ranges.ts";
 import type { LocalFiles } from "./room.ts";
 
 /** Bytes. Content up to this size comes in one piece and is checked before a byte of it is used. */
@@ -95,7 +95,7 @@ export function prefetchRange(
 
 function downloadOf(cacheFile: OpenCacheFile, position: number): Download | undefined {
   for (const download of cacheFile.ranges.downloads) {
-    if (download.start <= position && position < download.end && !download.controller.signal.aborted) return download;
+    if (download.start <= position && position < download.end && !download.signal.aborted) return download;
   }
   return undefined;
 }
@@ -154,24 +154,27 @@ function begin(
 ): Download {
   const first = cacheFile.ranges.missing[0] ?? from;
   const last = cacheFile.ranges.missing.at(-1) ?? from;
+  if (context.fileState.ignoresRanges) return launchFetch(context, cacheFile, new Download("everything", isPrefetch));
   let [start, end] = [from, wantedEnd];
-  if (context.fileState.ignoresRanges) [start, end] = [0, EVERYTHING];
-  else if (last <= SMALL) [start, end] = isCheckedWhole(cacheFile) ? [0, cacheFile.ranges.originSize] : [first, last];
+  if (last <= SMALL) [start, end] = isCheckedWhole(cacheFile) ? [0, cacheFile.ranges.originSize] : [first, last];
   else end = Math.min(wantedEnd, partsWithin(cacheFile.ranges.missing, from, wantedEnd)[0]?.end ?? wantedEnd);
   // Bytes that another download is fetching are not requested twice.
   for (const other of cacheFile.ranges.downloads) {
     if (other.start > from) end = Math.min(end, other.start);
     else if (other.end <= from) start = Math.max(start, other.end);
   }
-  return launch(
-    context,
-    cacheFile,
-    { start, end, isPrefetch },
-    {
-      ask: (download) => requestGap(context, cacheFile, download),
-      reached: (download) => firstGap(cacheFile, download),
-    },
-  );
+  return launchFetch(context, cacheFile, new Download({ start, end }, isPrefetch));
+}
+
+function launchFetch(
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
+  cacheFile: OpenCacheFile,
+  download: Download,
+): Download {
+  return launch(context, cacheFile, download, {
+    ask: () => requestGap(context, cacheFile, download),
+    reached: () => firstGap(cacheFile, download),
+  });
 }
 
 /**
@@ -193,23 +196,19 @@ interface Course {
 export function launch(
   context: Rows & LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,
-  what: Pick<Download, "start" | "end" | "isPrefetch">,
+  download: Download,
   course: Course,
 ): Download {
-  const download: Download = {
-    ...what,
-    failure: undefined,
-    controller: new AbortController(),
-    done: Promise.resolve(),
-  };
   const { fileState, runtime } = context;
   cacheFile.ranges.beginDownload(download);
   fileState.downloads += 1;
-  download.done = carryOut(context, cacheFile, download, course).finally(() => {
-    fileState.downloads -= 1;
-    fileState.downloadedAt = runtime.elapsed();
-    cacheFile.ranges.endDownload(download);
-  });
+  download.runs(
+    carryOut(context, cacheFile, download, course).finally(() => {
+      fileState.downloads -= 1;
+      fileState.downloadedAt = runtime.elapsed();
+      cacheFile.ranges.endDownload(download);
+    }),
+  );
   return download;
 }
 
@@ -220,7 +219,7 @@ async function carryOut(
   download: Download,
   course: Course,
 ): Promise<void> {
-  const { controller } = download;
+  const { signal } = download;
   try {
     for (let tries = 1; ; tries += 1) {
       const before = course.reached(download);
@@ -228,18 +227,18 @@ async function carryOut(
         await course.ask(download);
         break;
       } catch (error) {
-        if (controller.signal.aborted) throw error;
+        if (signal.aborted) throw error;
         context.network.failed(error);
         const hasProgressed = course.reached(download) !== before;
         if (hasProgressed) tries = 1;
         const wait = download.isPrefetch ? undefined : retryAfter(context, error, tries, hasProgressed);
         if (wait === undefined) throw error;
-        await sleep(context.runtime, wait, controller.signal);
+        await sleep(context.runtime, wait, signal);
       }
     }
   } catch (error) {
-    download.failure = error instanceof Error ? error : new Error(String(error));
-    if (!controller.signal.aborted) {
+    download.fail(error);
+    if (!signal.aborted) {
       const fields = { err: error, inode: cacheFile.inode, start: download.start, end: download.end };
       if (download.isPrefetch) context.log.debug(fields, "fetching ahead failed");
       else context.log.warn(fields, "fetching failed");
@@ -289,10 +288,9 @@ async function requestGap(
   const [gap] = partsWithin(cacheFile.ranges.missing, download.start, download.end);
   if (gap === undefined) return;
   const start = isCheckedWhole(cacheFile) ? download.start : gap.start;
-  const isWhole = download.end === EVERYTHING;
   const content = await requestContent(context, cacheFile, download, {
     start,
-    end: isWhole ? undefined : download.end,
+    end: download.isOfEverything ? undefined : download.end,
     takesLoans: true,
   });
   if (content.start < start && !takesWhole(context, cacheFile, download)) return discard(content);
@@ -317,7 +315,7 @@ export async function requestContent(
     ranges: { origin },
   } = cacheFile;
   if (origin === undefined) throw new FsError("EIO", `cache file ${cacheFile.kernelNodeId} misses bytes of no version`);
-  const { signal } = download.controller;
+  const { signal } = download;
   const { version } = origin;
   const range = end === undefined ? {} : { range: { start, end } };
   const content = await context.client.getContent(origin.node, { version, signal, takesLoans, ...range });
@@ -346,10 +344,9 @@ async function discard(content: Content): Promise<void> {
 function takesWhole(context: LocalFiles, cacheFile: OpenCacheFile, download: Download): boolean {
   context.fileState.ignoresRanges = true;
   for (const other of cacheFile.ranges.downloads) {
-    if (other !== download && other.end === EVERYTHING && !other.controller.signal.aborted) return false;
+    if (other !== download && other.isOfEverything && !other.signal.aborted) return false;
   }
-  download.start = 0;
-  download.end = EVERYTHING;
+  download.takeEverything();
   return true;
 }
 
@@ -365,7 +362,7 @@ async function store(
   let writing: Promise<void> | undefined;
   try {
     for await (const chunk of content.bytes) {
-      download.controller.signal.throwIfAborted();
+      download.signal.throwIfAborted();
       const end = position + chunk.length;
       if (end > content.size) throw new RemoteError("malformed", `more than the ${content.size} bytes announced`);
       // The answer goes beyond the requested end, so the gateway ignores ranges.

@@ -79,7 +79,7 @@ export class FileChanges {
     // The quiet before the next snapshot is counted from here.
     this.#lastWriteAt = at;
     // While there was no writer, the kernel was told the size in the rows.
-    this.#shownSize = size ?? "unknown";
+    this.shown(size ?? "unknown", undefined);
   }
   begin(): void {
     this.#inFlight += 1;
@@ -137,7 +137,7 @@ export class FileChanges {
   // The size and time that the kernel was told
 
   /** An answer about this file alone tells the kernel this size, and this mtime if one is given. */
-  shown(size: number, time: Time | undefined): void {
+  shown(size: ShownSize, time: Time | undefined): void {
     this.#shownSize = size;
     this.#shownTime = time;
   }

@@ -141,7 +141,7 @@ export async function stopBytes(context: {
   fileState.stopped.abort();
   fileState.evictionTimer?.cancel();
   fileState.forgetTimer?.cancel();
-  for (const cacheFile of cacheFiles.values()) cacheFile.pacing.nextLook?.timer.cancel();
+  for (const cacheFile of cacheFiles.values()) cacheFile.pacing.cancelLook();
   while (fileState.tasks.size > 0) await Promise.all(fileState.tasks);
   while (fileState.changing.size > 0) await Promise.all(fileState.changing.values());
 }

@@ -228,8 +228,7 @@ function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cache
   const {
     passthrough: { lastSeen, durableStat },
   } = cacheFile;
-  cacheFile.pacing.nextLook?.timer.cancel();
-  cacheFile.pacing.nextLook = undefined;
+  cacheFile.pacing.cancelLook();
   // A snapshot of the open file may have failed. Without a writer the next one needs no copy, so it gets new tries.
   context.fileState.unreadable.delete(cacheFile.kernelNodeId);
   const wasSynced = lastSeen !== undefined && durableStat !== undefined && isSameStat(lastSeen.stat, durableStat);
@@ -267,7 +266,7 @@ async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: 
   const { metadata, cacheFiles, fileState, runtime } = context;
   // Another open came while this close waited for its turn.
   if (cacheFile.use.opens > 0) return;
-  for (const download of cacheFile.ranges.downloads) download.controller.abort();
+  for (const download of cacheFile.ranges.downloads) download.abort();
   await Promise.all([...cacheFile.ranges.downloads].map((download) => download.done));
   cacheFile.ranges.stopHash();
   // Calls that read size and time while the file was open hold the lock until they are done.

@@ -11,8 +11,10 @@
 import type { RunningHash } from "../../lib/files.ts";
 import { createRangeLock, type RangeLock } from "../../lib/range-lock.ts";
 import {
+  addRange,
   clipRanges,
   intersectRanges,
+  listRanges,
   NO_RANGES,
   type Ranges,
   rangeOf,
@@ -21,6 +23,7 @@ import {
 } from "../../lib/ranges.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Rows } from "../core/index.ts";
+import type { Download } from "./download.ts";
 import type { FileOnDisk } from "./file-on-disk.ts";
 import { DownloadHash } from "./running-hash.ts";
 
@@ -28,17 +31,6 @@ import { DownloadHash } from "./running-hash.ts";
 export interface Origin {
   readonly node: string;
   readonly version: string;
-}
-
-/** A download of bytes of the origin that is under way. Its range may grow to the whole content. */
-export interface Download {
-  start: number;
-  end: number;
-  /** True: no program had asked for these bytes when the download began. No program gets its failure. */
-  readonly isPrefetch: boolean;
-  failure: Error | undefined;
-  readonly controller: AbortController;
-  done: Promise<void>;
 }
 
 /** The ranges as they are when the file is found on the disk. */
@@ -195,8 +187,9 @@ export class OriginRanges {
     const missing = this.#missing;
     if (!disk.isKept || (isUnchecked && missing.length === 0)) return;
     if (!this.#isOriginal && missing !== this.#persistedMissing) await disk.sync();
-    // Ranges that a program wrote during the sync are in neither set.
-    this.#record(intersectRanges(missing, this.#persistedMissing), this.#unverified);
+    // Bytes that arrived during the sync are not synced. Bytes that were lost during it are missing again. Ranges that a
+    // program wrote during it are not persisted any more.
+    this.#record(intersectRanges(unite(missing, this.#missing), this.#persistedMissing), this.#unverified);
   }
 
   /** Makes these ranges missing: they have to be fetched again. */
@@ -229,7 +222,7 @@ export class OriginRanges {
     this.#unverified = clipRanges(this.#unverified, size);
     this.#truncatedTo = Math.min(size, this.#truncatedTo ?? size);
     for (const download of this.#downloads) {
-      if (download.start >= size) download.controller.abort();
+      if (download.start >= size) download.abort();
     }
     this.#wakeReaders();
     this.persistTruncation();
@@ -328,4 +321,10 @@ export class OriginRanges {
 
 function isRight({ missing, unverified }: FoundRanges): boolean {
   return missing.length === 0 && unverified.length === 0;
+}
+
+function unite(one: Ranges, other: Ranges): Ranges {
+  let all = one;
+  for (const { start, end } of listRanges(other)) all = addRange(all, start, end);
+  return all;
 }

@@ -66,7 +66,7 @@ export async function resumeMapped(
 
 async function closeUntaken(context: LocalFiles, cacheFile: OpenCacheFile): Promise<void> {
   context.cacheFiles.delete(cacheFile.kernelNodeId);
-  await cacheFile.disk.file.close().catch(() => {});
+  await cacheFile.disk.close().catch(() => {});
 }
 
 function reopen(

@@ -10,8 +10,8 @@ import { containsRange, missingWithin, partsWithin, totalBytes } from "../../lib
 import { FsError, fromDisk } from "../api/index.ts";
 import { type Host, hasVersion, type Remote, type Rows } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
+import { Download } from "./download.ts";
 import { launch, readError, requestContent, WRONG, watch } from "./fetch.ts";
-import type { Download } from "./origin-ranges.ts";
 import type { LocalFiles } from "./room.ts";
 import { isLastTry } from "./unreadable.ts";
 
@@ -55,9 +55,7 @@ interface Proof {
 
 function begin(context: Rows & LocalFiles & Remote & Host, cacheFile: OpenCacheFile): Download {
   const proof: Proof = { hash: createHash("sha256"), position: 0 };
-  // This download brings no bytes into the file, so no reader waits for it.
-  const nowhere = { start: 0, end: 0, isPrefetch: false };
-  const verification = launch(context, cacheFile, nowhere, {
+  const verification = launch(context, cacheFile, new Download("nothing", false), {
     ask: (download) => goOn(context, cacheFile, download, proof),
     reached: () => proof.position,
   });
@@ -107,7 +105,7 @@ async function readAll(
   proof: Proof,
 ): Promise<boolean> {
   while (proof.position < cacheFile.ranges.originSize) {
-    download.controller.signal.throwIfAborted();
+    download.signal.throwIfAborted();
     if (await readHere(cacheFile, proof, cacheFile.ranges.originSize)) continue;
     try {
       await readThere(context, cacheFile, download, proof);
@@ -132,10 +130,10 @@ async function readAll(
 async function isGone(
   context: LocalFiles & Remote,
   { kernelNodeId, ranges: { origin } }: OpenCacheFile,
-  { controller }: Download,
+  { signal }: Download,
 ): Promise<boolean> {
   if (origin === undefined || isLastTry(context, kernelNodeId)) return true;
-  return (await hasVersion(context, origin.node, origin.version, controller.signal)) !== true;
+  return (await hasVersion(context, origin.node, origin.version, signal)) !== true;
 }
 
 /**
@@ -182,7 +180,7 @@ async function readThere(
   if (content.start < start) context.fileState.ignoresRanges = true;
   let at = content.start;
   for await (const chunk of content.bytes) {
-    download.controller.signal.throwIfAborted();
+    download.signal.throwIfAborted();
     const until = Math.min(at + chunk.length, cacheFile.ranges.originSize);
     while (proof.position < until) {
       if (await readHere(cacheFile, proof, until)) continue;

@@ -26,7 +26,7 @@ export function snapshotWhenQuiet(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
   cacheFile: CacheFile,
 ): void {
-  if (cacheFile.pacing.nextLook === undefined && mayBeWritten(cacheFile))
+  if (cacheFile.pacing.nextLookAt === undefined && mayBeWritten(cacheFile))
     snapshotIn(context, cacheFile, untilDue(context, cacheFile));
 }
 
@@ -44,8 +44,9 @@ export function snapshotAfterSync(
   const { runtime } = context;
   const now = runtime.elapsed();
   const due = laterOf(now, context.queue.dueTime(now, cacheFile.firstWriteAt ?? now));
-  if (cacheFile.pacing.nextLook === undefined || due < cacheFile.pacing.nextLook.at || cacheFile.pacing.isFsyncAsked) {
-    cacheFile.pacing.isFsyncAsked = true;
+  const { nextLookAt, isFsyncAsked } = cacheFile.pacing;
+  if (nextLookAt === undefined || due < nextLookAt || isFsyncAsked) {
+    cacheFile.pacing.askForFsync();
     snapshotIn(context, cacheFile, minus(due, now));
   }
 }
@@ -56,20 +57,17 @@ function snapshotIn(
   milliseconds: number,
 ): void {
   const { runtime, fileState } = context;
-  cacheFile.pacing.nextLook?.timer.cancel();
-  cacheFile.pacing.nextLook = undefined;
+  cacheFile.pacing.cancelLook();
   if (cacheFile.writers === 0 || fileState.stopped.signal.aborted) return;
   const at = plus(runtime.elapsed(), milliseconds);
   const timer = runtime.setTimer(milliseconds, () => {
     context.background("taking a snapshot of an open file", async () => {
       const again = await look(context, cacheFile);
       // Meanwhile only an fsync sets another timer, or a writer that came after the last one had closed the file.
-      if (cacheFile.pacing.nextLook?.timer !== timer) return;
-      cacheFile.pacing.nextLook = undefined;
-      if (again !== undefined) snapshotIn(context, cacheFile, again);
+      if (cacheFile.pacing.lookIsOver(timer) && again !== undefined) snapshotIn(context, cacheFile, again);
     });
   });
-  cacheFile.pacing.nextLook = { timer, at };
+  cacheFile.pacing.planLook(timer, at);
 }
 
 /** Takes a snapshot if it is due. Returns the milliseconds until the next look; undefined: after another change. */
@@ -86,7 +84,7 @@ async function look(
     const result = await takeSnapshot(context, cacheFile.inode, signal, () => attemptAtOnce(context, cacheFile.inode));
     if (result === "busy") return SNAPSHOT_AGAIN_MS;
     context.readFailures.ended(cacheFile.kernelNodeId);
-    cacheFile.pacing.isFsyncAsked = false;
+    cacheFile.pacing.fsyncAnswered();
     context.queue.enqueueInode(cacheFile.inode);
     return mayBeWritten(cacheFile) ? Math.max(LOOK_MS, untilDue(context, cacheFile)) : undefined;
   } catch (error) {

@@ -120,10 +120,10 @@ async function paced(
     return result;
   } finally {
     const to = runtime.elapsed();
-    cacheFile.pacing.pace =
-      result === "busy"
-        ? paceAfterTry(cacheFile.pacing.pace, from, to)
-        : paceAfterSnapshot(cacheFile.pacing.pace, { first, last }, from, to);
+    const { pace } = cacheFile.pacing;
+    const isOver = result !== "busy";
+    const next = isOver ? paceAfterSnapshot(pace, { first, last }, from, to) : paceAfterTry(pace, from, to);
+    cacheFile.pacing.tried(next);
   }
 }
 
