@@ -11,41 +11,43 @@ export interface SnapshotProgress {
 
 export interface FileState {
   /**
-   * Kernel node ids whose cache file is being evicted, or was evicted although its row could not be removed. The row of
-   * such a file still says that the bytes are here.
+   * True: the cache file is being evicted, or was evicted although its row could not be removed. Its row still says
+   * that the bytes are here.
    */
-  readonly evicting: Set<KernelNodeId>;
-  /** Kernel node ids whose pages in the kernel may hold bytes that turned out to be wrong. */
-  readonly distrusted: Set<KernelNodeId>;
-  /** Inodes whose snapshot is being taken, for the queue that people see. */
-  readonly snapshotsUnderWay: Map<InodeId, SnapshotProgress>;
+  isEvicting(kernelNodeId: KernelNodeId): boolean;
+  /** True, once: pages in the kernel may hold bytes of this file that turned out to be wrong. */
+  takeDistrust(kernelNodeId: KernelNodeId): boolean;
+  /** The snapshots that are being taken, for the queue that people see. */
+  readonly snapshotsUnderWay: ReadonlyMap<InodeId, SnapshotProgress>;
+  /** Undefined: the snapshot is taken, or was given up. */
+  noteSnapshot(inode: InodeId, progress: SnapshotProgress | undefined): void;
+  /** `work` makes the file. The kernel was not told of it yet, so it will send no FORGET for it. */
+  whileUnknownToKernel<T>(kernelNodeId: KernelNodeId, work: () => Promise<T>): Promise<T>;
+  /** True: the file is being made. */
+  isUnknownToKernel(kernelNodeId: KernelNodeId): boolean;
   /**
-   * Kernel node ids of files that are being made. The kernel was not told of them yet, so it will send no FORGET for
-   * them.
+   * A program removed a name. The file's bytes go a little later, once the kernel has forgotten the file.
    */
-  readonly notLookedUp: Set<KernelNodeId>;
-  /**
-   * When a program last removed a name; undefined: never. The file's bytes go a little later, once the kernel has
-   * forgotten the file.
-   */
-  removedAt: ElapsedTime | undefined;
+  nameRemoved(at: ElapsedTime): void;
   /** The number of downloads of content under way. While there are some, fewer names are read ahead. */
-  downloads: number;
+  readonly downloads: number;
   /** When the last download ended; undefined: none has. */
-  downloadedAt: ElapsedTime | undefined;
+  readonly downloadedAt: ElapsedTime | undefined;
   /** The number of small files that are being fetched before a program opens them. */
   filePrefetches: number;
   /**
    * There may be local files without a row, because not all files of an earlier mount were looked at yet; see
    * start/sweep.ts.
    */
-  isUnswept: boolean;
+  readonly isUnswept: boolean;
+  sweepBegins(): void;
+  swept(): void;
   /**
    * By folder (inode), the longest unused first: folders whose files programs open in order; see ops/prefetch-files.ts.
    */
   readonly fileSequences: AccessSequences;
   /** Background work under way. */
-  readonly tasks: Set<Promise<void>>;
+  readonly tasks: ReadonlySet<Promise<void>>;
   /** Aborted when the mount ends. */
-  readonly stopped: AbortController;
+  readonly stopped: AbortSignal;
 }

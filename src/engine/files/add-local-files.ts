@@ -3,7 +3,7 @@ import type { Host, Kernel, Remote, Rows, LocalFiles as SharedLocalFiles, Upload
 import { CacheFileTable } from "./cache-file-table.ts";
 import { cancelUpload, giveUpUnreadable, syncCopy, yieldToNewer } from "./cancel-upload.ts";
 import { logClean, logDirty, logNames, renewList } from "./dirty-file-log.ts";
-import { createFileState, inBackground } from "./file-state.ts";
+import { FileState, inBackground } from "./file-state.ts";
 import { createLookupProbe } from "./lookup-probe.ts";
 import { dropForgottenByKernel, onForget, onLookup } from "./on-forget.ts";
 import { dropKernelNodeId } from "./open-close.ts";
@@ -32,7 +32,7 @@ export function addLocalFiles(rest: Rows & Omit<SharedLocalFiles, Added> & Kerne
   const room = () => context;
   const context: Parts = Object.assign(rest, {
     cacheFiles: new CacheFileTable(room),
-    fileState: createFileState(!rest.client.features.ranges, rest.metadata),
+    fileState: new FileState(!rest.client.features.ranges, rest.metadata),
     background: (what: string, work: () => Promise<void>) => inBackground(room(), what, work),
     space: createSpace(room),
     snapshotFiles: createSnapshotFiles(room),

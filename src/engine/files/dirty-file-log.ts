@@ -66,11 +66,11 @@ export async function renewList(context: Needs & Pick<LocalFiles & Host, "fileSt
         if (last === undefined) return;
         after = last.id;
         await new Promise<void>((resolve) => runtime.soon(resolve));
-        if (fileState.stopped.signal.aborted) throw new Error("the mount ends");
+        if (fileState.stopped.aborted) throw new Error("the mount ends");
       }
     });
   } catch (error) {
-    if (!fileState.stopped.signal.aborted) log.warn({ err: error }, "the dirty-file log cannot be rewritten");
+    if (!fileState.stopped.aborted) log.warn({ err: error }, "the dirty-file log cannot be rewritten");
   }
 }
 

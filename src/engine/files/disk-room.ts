@@ -79,7 +79,7 @@ export async function waitForRemoved({
   fileState,
   runtime,
 }: Pick<LocalFiles & Host, "fileState" | "runtime">): Promise<boolean> {
-  const { signal } = fileState.stopped;
+  const signal = fileState.stopped;
   const { removedAt } = fileState;
   if (signal.aborted || removedAt === undefined || minus(runtime.elapsed(), removedAt) >= WAIT_MS) return false;
   await sleep(runtime, STEP_MS, signal);

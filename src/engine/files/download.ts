@@ -35,7 +35,7 @@ export class Download {
     return this.#wanted === "everything";
   }
   /** Aborted when the bytes are not wanted any more. */
-  get signal() {
+  get signal(): AbortSignal {
     return this.#controller.signal;
   }
   /** Why it failed; undefined: it is under way, or has brought its bytes. */

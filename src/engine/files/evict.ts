@@ -25,7 +25,7 @@ const LOW_WATER = 0.95;
 /** The cache may have grown: evicts soon, if it has to. */
 export function evictSoon(context: Rows & LocalFiles & Remote & Host): void {
   const { fileState, runtime } = context;
-  if (fileState.evictionTimer !== undefined || fileState.stopped.signal.aborted) return;
+  if (fileState.evictionTimer !== undefined || fileState.stopped.aborted) return;
   fileState.evictionTimer = runtime.setTimer(LOOK_MS, () => {
     context.background("eviction", async () => {
       try {
@@ -49,7 +49,7 @@ export async function evict(context: Rows & LocalFiles & Remote & Host, atLeast 
   const wanted = Math.max(tooMany, disk.lacking, atLeast);
   const passed = new Set<KernelNodeId>();
   let freed = 0;
-  while (freed < wanted && !fileState.stopped.signal.aborted) {
+  while (freed < wanted && !fileState.stopped.aborted) {
     const rows = metadata.cacheFiles.evictable(runtime.now(), BATCH + cacheFiles.size + passed.size);
     const candidates = rows
       .filter((row) => !cacheFiles.has(row.kernelNodeId) && !passed.has(row.kernelNodeId))

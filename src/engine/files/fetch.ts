@@ -201,11 +201,10 @@ export function launch(
 ): Download {
   const { fileState, runtime } = context;
   cacheFile.ranges.beginDownload(download);
-  fileState.downloads += 1;
+  fileState.downloadBegins();
   download.runs(
     carryOut(context, cacheFile, download, course).finally(() => {
-      fileState.downloads -= 1;
-      fileState.downloadedAt = runtime.elapsed();
+      fileState.downloadEnded(runtime.elapsed());
       cacheFile.ranges.endDownload(download);
     }),
   );
@@ -537,7 +536,7 @@ async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: OpenCach
   const {
     changes: { writes },
   } = cacheFile;
-  const { signal } = context.fileState.stopped;
+  const signal = context.fileState.stopped;
   const whole = () => context.runtime.files.hash(cacheFile.path, signal);
   // A running hash that failed with its thread says nothing about the file.
   const { hash, size } = await (cacheFile.ranges.takeHash()?.finish(signal).catch(whole) ?? whole());

@@ -51,7 +51,7 @@ export async function removeLeft(context: Rows & LocalFiles & Host): Promise<voi
   for (let last: GoneFile | undefined; ; ) {
     const left = metadata.gone.some(SLICE, last);
     last = left.at(-1);
-    if (last === undefined || fileState.stopped.signal.aborted || isElsewhere(context)) break;
+    if (last === undefined || fileState.stopped.aborted || isElsewhere(context)) break;
     failures.push(...(await tryToRemove(context, left)));
   }
   throwAny(failures);

@@ -134,7 +134,7 @@ export function createLookupProbe(context: Rows & LocalFiles & Kernel & Remote &
     if (inode === undefined || entries.links(number) > 0 || !entries.isEmpty(number)) return [];
     const asked = inodes.kernelNodeIds(number);
     // The file is being made, and the kernel will be told of it.
-    if (asked.some((kernelNodeId) => fileState.notLookedUp.has(kernelNodeId))) return [];
+    if (asked.some((kernelNodeId) => fileState.isUnknownToKernel(kernelNodeId))) return [];
     // An inode with a new name has no such row. If it lost that name too, it has another row.
     const isStill = () => inodes.nameless(id - 1, id, 1).length > 0;
     return [{ asked, kernelNodeId: inode.kernelNodeId, isStill }];

@@ -26,7 +26,7 @@ export async function closePassthrough(
   if (cacheFile.passthrough.isMapped) return closeCacheFile(context, cacheFile, { write: true });
   cacheFile.passthrough.setMapped(true);
   context.background("waiting for the end of a mapping", async () => {
-    const { signal } = context.fileState.stopped;
+    const signal = context.fileState.stopped;
     for (let wait = FIRST_MS; !signal.aborted && !(await isAlone(context, cacheFile)); ) {
       await sleep(context.runtime, wait, signal);
       wait = Math.min(LONGEST_MS, 4 * wait);

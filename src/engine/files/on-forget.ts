@@ -44,7 +44,7 @@ function forgetOne(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host
  * and lost it once more would be removed before its next FORGET.
  */
 export function onLookup({ fileState }: Pick<LocalFiles, "fileState">, { id, kernelNodeId }: Inode): void {
-  fileState.notLookedUp.delete(kernelNodeId);
+  fileState.forgotten(kernelNodeId);
   fileState.afterClose.delete(kernelNodeId);
   fileState.afterSent.delete(id);
   for (const [forgottenByKernel, inode] of fileState.forgottenByKernel)

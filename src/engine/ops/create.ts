@@ -136,16 +136,14 @@ export async function create(
   const made = commitRequest(context, caller, makeIt, { about: ({ inode }) => inode.kernelNodeId });
   context.runtime.step("create: named");
   const { kernelNodeId } = made.inode;
-  const { notLookedUp } = context.fileState;
-  notLookedUp.add(kernelNodeId);
-  try {
-    return await shown(context, kernelNodeId, await openCreated(context, caller, made, flags));
-  } catch (error) {
-    unmake(context, caller, made);
-    throw error;
-  } finally {
-    notLookedUp.delete(kernelNodeId);
-  }
+  return context.fileState.whileUnknownToKernel(kernelNodeId, async () => {
+    try {
+      return await shown(context, kernelNodeId, await openCreated(context, caller, made, flags));
+    } catch (error) {
+      unmake(context, caller, made);
+      throw error;
+    }
+  });
 }
 
 /** For a resent request: the daemon that made the file died before it opened the file. Rejects as `open` does. */
@@ -202,7 +200,7 @@ function unmake(
     if (entry.parent !== made.entry.parent || entry.name !== made.entry.name) return;
     if (!sameAttributes(inode.attributes, made.inode.attributes)) return;
     context.names.remove(entry);
-    if (fileState.notLookedUp.has(inode.kernelNodeId)) context.orphans.dropIfUnused(inode.kernelNodeId);
+    if (fileState.isUnknownToKernel(inode.kernelNodeId)) context.orphans.dropIfUnused(inode.kernelNodeId);
     if (mark !== undefined) metadata.done.undone(mark.id);
   });
 }

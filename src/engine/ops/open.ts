@@ -167,7 +167,7 @@ async function openInode(
   else siblings.opened(context, cacheFile);
   // A kernel node id has one content only, so the kernel's pages of it are right, unless downloaded bytes were found
   // wrong.
-  const keepCache = !context.fileState.distrusted.delete(cacheFile.kernelNodeId);
+  const keepCache = !context.fileState.takeDistrust(cacheFile.kernelNodeId);
   return { handle, keepCache, noFlush: !write, ...(backing === undefined ? {} : { backing }) };
 }
 

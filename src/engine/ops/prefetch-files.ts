@@ -42,7 +42,7 @@ function follow(context: Rows & LocalFiles & Remote & Host, cacheFile: CacheFile
 /** No program asked for a prefetch, so it must take no room from programs and make none wait. */
 function mayFetch({ network, disk, metadata, settings, fileState }: Rows & LocalFiles & Remote & Host): boolean {
   if (!network.isOnline || network.pauseMs("getContent") > 0) return false;
-  if (disk.trouble !== undefined || !disk.mayKeep || fileState.stopped.signal.aborted) return false;
+  if (disk.trouble !== undefined || !disk.mayKeep || fileState.stopped.aborted) return false;
   // A limit for all folders together: programs may be waiting for the connections. One folder at a time may pass it.
   if (fileState.filePrefetches >= AccessSequences.AHEAD_MAX) return false;
   return metadata.cacheFiles.totalBytes() + (fileState.filePrefetches + 1) * SMALL <= settings.cacheLimit;
@@ -60,7 +60,7 @@ function isWanted(
 /** Fetches the file as if a program read it. If that fails, a program that opens it will fetch it. */
 async function fetchWhole(context: LocalFiles & Host, kernelNodeId: KernelNodeId): Promise<void> {
   const { fileState } = context;
-  const { signal } = fileState.stopped;
+  const signal = fileState.stopped;
   fileState.filePrefetches += 1;
   try {
     const cacheFile = await context.cacheFiles.open(kernelNodeId, { write: false });

@@ -79,7 +79,7 @@ export async function listAhead(
   wantsAll = () => false,
 ): Promise<void> {
   try {
-    const { signal } = context.fileState.stopped;
+    const signal = context.fileState.stopped;
     const listing = context.folders.prefetch(folder, wantsAll);
     await unlessAborted(listing, signal, () => new FsError("EIO", "the mount ends"));
   } catch (error) {
@@ -93,7 +93,7 @@ export async function listAhead(
  */
 export function mayList({ network, disk, client, fileState }: LocalFiles & Remote): boolean {
   if (!network.isOnline || network.pauseMs("listNodes") > 0 || disk.trouble !== undefined) return false;
-  return client.features.isFull && !fileState.stopped.signal.aborted;
+  return client.features.isFull && !fileState.stopped.aborted;
 }
 
 function isLarge(context: Rows, entry: EntryId): boolean {

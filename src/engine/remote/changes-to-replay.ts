@@ -150,7 +150,7 @@ export function createReplays(context: Rows & LocalFiles & Kernel & Remote & Upl
   }
 
   async function list(folder: InodeId): Promise<void> {
-    await completeFolder(context, folder, context.fileState.stopped.signal).catch((error: unknown) => {
+    await completeFolder(context, folder, context.fileState.stopped).catch((error: unknown) => {
       log.debug({ err: error, folder }, "a folder that is watched could not be listed");
     });
   }

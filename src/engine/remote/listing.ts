@@ -89,7 +89,7 @@ export async function prefetchListing(
   const onMore = () => {
     if (!wantsMore()) first.abort();
   };
-  const asking = { signal: fileState.stopped.signal, isAwaited: false, onMore, source };
+  const asking = { signal: fileState.stopped, isAwaited: false, onMore, source };
   listingPrefetches.add(folder);
   try {
     await run(

@@ -125,7 +125,7 @@ function keep(
   const { metadata, cacheFiles, dirtyLog, log, fileState } = context;
   metadata.transaction(() => {
     const inode = currentOf(context, kernelNodeId);
-    const isHere = isWhole(metadata.cacheFiles.get(kernelNodeId)) && !fileState.evicting.has(kernelNodeId);
+    const isHere = isWhole(metadata.cacheFiles.get(kernelNodeId)) && !fileState.isEvicting(kernelNodeId);
     if (inode?.id !== id || !isHere) return;
     const rows = context.nodeRows.ofInode(id);
     const behind = rows.filter((row) => row.base?.head != null && heads.get(row.id) === row.base.head);

@@ -39,7 +39,7 @@ export async function prefetchTree(
   const { resets } = treeListings;
   const isOld = () => treeListings.resets !== resets;
   const over = new AbortController();
-  const signal = AbortSignal.any([fileState.stopped.signal, over.signal]);
+  const signal = AbortSignal.any([fileState.stopped, over.signal]);
   const parts = readParts(client.streamNodes({ parentId: nodeId, signal }), isOld);
   const journal = journalSince(context, isOld);
   let at = folder;

@@ -297,7 +297,7 @@ async function listIfPossible({ context, gateway }: Needs, folder: InodeId, name
   )
     return;
   try {
-    await context.folders.complete(folder, fileState.stopped.signal);
+    await context.folders.complete(folder, fileState.stopped);
   } catch (error) {
     if (!network.isOnline) gateway.answers = false;
     log.warn({ err: error, folder }, "a folder could not be listed");

@@ -39,7 +39,7 @@ export function prepareSweep(context: Rows & LocalFiles & Uploads & Host, isResu
     superseded: isResumed ? 0 : inodes.newestSuperseded(),
     snapshots: snapshots.end(),
   };
-  context.fileState.isUnswept = true;
+  context.fileState.sweepBegins();
   return () => sweep(context, before);
 }
 
@@ -48,7 +48,7 @@ async function sweep(context: Rows & LocalFiles & Uploads & Host, before: Before
   await forgetSuperseded(context, before.superseded);
   await removeOrphan(context, before.orphans);
   for (const shard of await shardsOf(context, "live")) await sweepCacheFile(context, shard, before);
-  fileState.isUnswept = false;
+  fileState.swept();
   for (const shard of await shardsOf(context, "generation")) await sweepSnapshotFiles(context, shard, before);
   await context.cacheFiles.removeLeft().catch((error: unknown) => {
     log.warn({ err: error }, "files that are not needed could not be removed yet");
@@ -62,7 +62,7 @@ async function sweep(context: Rows & LocalFiles & Uploads & Host, before: Before
 /** Lets other work of this thread run. False: the mount ends. */
 async function goesOn({ runtime, fileState }: LocalFiles & Host): Promise<boolean> {
   await new Promise<void>((resolve) => runtime.soon(resolve));
-  return !fileState.stopped.signal.aborted;
+  return !fileState.stopped.aborted;
 }
 
 async function forgetSuperseded(context: Rows & LocalFiles & Host, upTo: number): Promise<void> {

@@ -172,7 +172,7 @@ export async function hearLater(
 ): Promise<void> {
   try {
     const found = await asked;
-    if (fileState.stopped.signal.aborted) return;
+    if (fileState.stopped.aborted) return;
     network.answered();
     if (found?.id === workspace.id) {
       metadata.settings.set("workspaceName", found.name);
@@ -187,7 +187,7 @@ export async function hearLater(
     );
     log.error({ workspace, told: found }, "the gateway does not know the workspace of the state dir by its name");
   } catch (error) {
-    if (fileState.stopped.signal.aborted) return;
+    if (fileState.stopped.aborted) return;
     network.failed(error);
     network.doubts(undefined);
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");

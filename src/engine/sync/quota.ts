@@ -106,7 +106,7 @@ export function createQuota(
   const look = shareRuns(async () => {
     const wasSending = context.sending.size > 0;
     try {
-      const found = await client.findWorkspace(context.workspace.id, { signal: fileState.stopped.signal });
+      const found = await client.findWorkspace(context.workspace.id, { signal: fileState.stopped });
       network.answered();
       const isShown = found?.id === context.workspace.id;
       learnRole(isShown ? found : undefined);

@@ -71,7 +71,7 @@ export function mayLeaveNode(
 ): boolean {
   const inode = metadata.inodes.get(id);
   if (client.features.isFull || inode?.kind !== "file" || inode.content !== "clean" || inode.size === 0) return true;
-  return isWhole(metadata.cacheFiles.get(inode.kernelNodeId)) && !fileState.evicting.has(inode.kernelNodeId);
+  return isWhole(metadata.cacheFiles.get(inode.kernelNodeId)) && !fileState.isEvicting(inode.kernelNodeId);
 }
 
 /**
@@ -133,7 +133,7 @@ export function removeName(context: Rows & LocalFiles & Uploads & Host, entry: E
   touchFolder(context, entry.parent, time);
   context.metadata.inodes.update(entry.inode, { ctime: time });
   keepInOthers(context, entry.inode, row);
-  context.fileState.removedAt = context.runtime.elapsed();
+  context.fileState.nameRemoved(context.runtime.elapsed());
 }
 
 type Left = Partial<Pick<NodeRow, "leftParent" | "leftName" | "leftAt">>;

@@ -44,7 +44,7 @@ export function createOfflineSnapshots(
 
   async function look(): Promise<void> {
     let after: After<InodeId> = 0;
-    while (!over.signal.aborted && !fileState.stopped.signal.aborted && maySnapshot(context)) {
+    while (!over.signal.aborted && !fileState.stopped.aborted && maySnapshot(context)) {
       const inodes = metadata.inodes.unclean(after, SLICE);
       for (let rows = atRest(context, inodes); rows.length > 0; rows = rows.slice(TOGETHER)) {
         await Promise.all(rows.slice(0, TOGETHER).map(snapshot));

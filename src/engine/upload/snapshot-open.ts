@@ -58,7 +58,7 @@ function snapshotIn(
 ): void {
   const { runtime, fileState } = context;
   cacheFile.pacing.cancelLook();
-  if (cacheFile.writers === 0 || fileState.stopped.signal.aborted) return;
+  if (cacheFile.writers === 0 || fileState.stopped.aborted) return;
   const at = plus(runtime.elapsed(), milliseconds);
   const timer = runtime.setTimer(milliseconds, () => {
     context.background("taking a snapshot of an open file", async () => {
@@ -80,7 +80,7 @@ async function look(
     await cacheFile.detectWrites();
     const left = cacheFile.pacing.isFsyncAsked && cacheFile.isContentDirty ? 0 : untilDue(context, cacheFile);
     if (left > 0) return left;
-    const { signal } = context.fileState.stopped;
+    const signal = context.fileState.stopped;
     const result = await takeSnapshot(context, cacheFile.inode, signal, () => attemptAtOnce(context, cacheFile.inode));
     if (result === "busy") return SNAPSHOT_AGAIN_MS;
     context.readFailures.ended(cacheFile.kernelNodeId);
@@ -88,7 +88,7 @@ async function look(
     context.queue.enqueueInode(cacheFile.inode);
     return mayBeWritten(cacheFile) ? Math.max(LOOK_MS, untilDue(context, cacheFile)) : undefined;
   } catch (error) {
-    if (context.fileState.stopped.signal.aborted) return undefined;
+    if (context.fileState.stopped.aborted) return undefined;
     context.readFailures.note(cacheFile.inode, cacheFile.kernelNodeId, error);
     return FAILED_MS;
   }

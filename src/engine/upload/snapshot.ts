@@ -67,7 +67,7 @@ export async function takeSnapshot(
   }
   const cacheFile = await context.cacheFiles.open(inode.kernelNodeId, { write: false, isUse: false });
   const tell: Making["tell"] = (what) =>
-    void context.fileState.snapshotsUnderWay.set(inode.id, { what, since: context.runtime.elapsed() });
+    context.fileState.noteSnapshot(inode.id, { what, since: context.runtime.elapsed() });
   try {
     tell("fetched");
     await cacheFile.fetchAll(signal);
@@ -75,7 +75,7 @@ export async function takeSnapshot(
     if (cacheFile.writers === 0) return await snapshotInPlace(context, cacheFile, making);
     return await paced(context, cacheFile, () => snapshotCopy(context, cacheFile, making));
   } finally {
-    context.fileState.snapshotsUnderWay.delete(inode.id);
+    context.fileState.noteSnapshot(inode.id, undefined);
     await cacheFile.close({ write: false });
   }
 }

@@ -280,7 +280,7 @@ test("a full disk: what needs room is tried again while cached files or removed 
   expect(context.metadata.cacheFiles.totalBytes()).toBe(0);
   // Removed ones, whose bytes are on their way out.
   tries = 0;
-  context.fileState.removedAt = clock.elapsed();
+  context.fileState.nameRemoved(clock.elapsed());
   const waiting = context.space.despiteFull(1, work(5));
   await clock.advance(200);
   expect(await waiting).toBe("done");

@@ -47,7 +47,7 @@ test("a full disk is waited for where a name was just removed, whose bytes are o
     );
   expect(await said()).toBe("ENOSPC");
 
-  context.fileState.removedAt = clock.elapsed();
+  context.fileState.nameRemoved(clock.elapsed());
   const waiting = said();
   await clock.advance(300);
   isFull = false;

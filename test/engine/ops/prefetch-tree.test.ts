@@ -255,9 +255,9 @@ test("what programs looked into last comes between two parts of a stream", async
 
 test("content that programs read comes first: names are read more slowly meanwhile, and not left for good", async () => {
   const { tree, names: many } = wideTree(400, () => []);
-  const namesAfter = async (milliseconds: number, downloads: number) => {
+  const namesAfter = async (milliseconds: number, isReading: boolean) => {
     const it = await begin(10_000, tree, {});
-    it.context.fileState.downloads = downloads;
+    if (isReading) it.context.fileState.downloadBegins();
     it.start();
     await it.pass(milliseconds);
     const known = many.filter((name) => {
@@ -266,18 +266,19 @@ test("content that programs read comes first: names are read more slowly meanwhi
     });
     return { it, known: known.length };
   };
-  const alone = await namesAfter(1000, 0);
-  const reading = await namesAfter(1000, 1);
+  const alone = await namesAfter(1000, false);
+  const reading = await namesAfter(1000, true);
   expect(alone.known).toBe(many.length);
   expect(reading.known).toBeGreaterThan(many.length / 20);
   expect(reading.known).toBeLessThan(many.length / 2);
   // Reading small files one after another, with moments between them in which none is downloaded.
   const { context } = reading.it;
-  context.fileState.downloads = 0;
   for (let passed = 0; passed < 1500; passed += 50) {
-    context.fileState.downloadedAt = context.runtime.elapsed();
+    context.fileState.downloadEnded(context.runtime.elapsed());
     await reading.it.pass(50);
+    context.fileState.downloadBegins();
   }
+  context.fileState.downloadEnded(context.runtime.elapsed());
   expect(reading.it.known()).toBe("ahead");
   await reading.it.pass(2000);
   expect(reading.it.known()).toBe("all");

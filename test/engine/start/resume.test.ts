@@ -372,7 +372,7 @@ test("a file that one reads and another has mapped, or was just closing, is one 
   expect(handle?.kind === "file" && handle.cacheFile === next.context.cacheFiles.get(inode.kernelNodeId)).toBe(true);
   const opened = await next.open(inode);
   expect(table.kept.get(opened)?.backing).toBe(table.kept.get(reading)?.backing);
-  next.context.fileState.stopped.abort();
+  next.context.fileState.stop();
 });
 
 test("a file that cannot be taken over is not kept half open", async () => {
