@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { circles, codeOf, importsOf } from "./support/imports.ts";
-import { type Project, RULES } from "./support/rules.ts";
+import { longFileViolations, type Project, RULES } from "./support/rules.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
@@ -123,10 +123,8 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
       'const a = "SELECT id FROM a LIMIT 1 OFFSET +?";',
     ],
   ],
-  "files are short enough to read": [
-    ["src/lib/a.ts", "a\n".repeat(600), "a\n".repeat(599)],
-    ["native/a.c", "a\n".repeat(600), "a\n".repeat(599)],
-  ],
+  // The files of its list are in no other project: see below.
+  "a long file has a reason": [],
   "an exported duration has a name of its own": [
     ["src/lib/a.ts", "export const A_MS = 1;\nconst A_MS = 2;", "export const A_MS = 1;\nconst B_MS = 2;"],
     ["src/engine/a.ts", "const A_SECONDS = 1;\nexport const A_SECONDS = 1;", "const A_MS = 1;\nconst A_MS = 2;"],
@@ -169,6 +167,19 @@ describe.each(Object.entries(RULES))("%s", (name, rule) => {
 test("the project's files were found", () => {
   expect([...project.keys()]).toContain("src/lib/runtime.ts");
 });
+
+test.each(["src/lib/a.ts", "native/a.c"])(
+  "a long %s without a reason is found, and a reason without a long file",
+  (path) => {
+    const [long, short] = ["a\n".repeat(600), "a\n".repeat(599)];
+    const reasons = new Map([[path, "It is one idea."]]);
+    expect(longFileViolations(new Map([[path, long]]), new Map())).toEqual([expect.stringContaining(path)]);
+    expect(longFileViolations(new Map([[path, long]]), reasons)).toEqual([]);
+    expect(longFileViolations(new Map([[path, short]]), new Map())).toEqual([]);
+    expect(longFileViolations(new Map([[path, short]]), reasons)).toEqual([expect.stringContaining(path)]);
+    expect(longFileViolations(new Map(), reasons)).toEqual([expect.stringContaining(path)]);
+  },
+);
 
 test("a circle through several files is found, whatever kind of import closes it", () => {
   const graph = new Map([

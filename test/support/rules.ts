@@ -58,7 +58,10 @@ const ANY = /(?<![.\w$])any\b(?!\s*\()(?!\s*:)/;
 const UNCHECKED = /@ts-(?:ignore|nocheck)/;
 const BARE_LIMIT = /\b(?:LIMIT|OFFSET) [?:@]\w*/;
 const DURATION = /^(export )?const (\w+_(?:MS|SECONDS)) =/gm;
+/** Of so many lines a file is long, and needs a reason. */
 const LINES = 600;
+/** The long files, and why each is one idea. */
+const LONG_FILES: ReadonlyMap<string, string> = new Map();
 const MACHINE_PATH = /(?<![\w.~\-@$*})\]])\/(?:work|root)\b(?![-.\w])/;
 
 function folderOf(path: string): string {
@@ -111,6 +114,20 @@ function importViolations(project: Project, allowed: (path: string, specifier: s
       .filter((specifier) => !allowed(path, specifier))
       .map((specifier) => `${path} imports ${specifier}`),
   );
+}
+
+/** Long files without a reason, and reasons without a long file. `reasons`: by path. */
+export function longFileViolations(project: Project, reasons: ReadonlyMap<string, string>): string[] {
+  const long = [...project]
+    .filter(([path]) => /^(?:src|native|scripts|test)\/.*\.(?:ts|mjs|c|h|gyp)$/.test(path))
+    .filter(([, text]) => text.replace(/\n$/, "").split("\n").length >= LINES)
+    .map(([path]) => path);
+  return [
+    ...long.filter((path) => !reasons.has(path)).map((path) => `${path} is long, without a reason in LONG_FILES`),
+    ...[...reasons.keys()]
+      .filter((path) => !long.includes(path))
+      .map((path) => `${path} is in LONG_FILES, and is not long or not there`),
+  ];
 }
 
 /** A hook that is registered when the module is loaded. */
@@ -201,12 +218,7 @@ export const RULES = {
   "limits of queries are numbers or expressions": (project) =>
     sources(project).flatMap(([path, text]) => matches(path, text, BARE_LIMIT)),
 
-  "files are short enough to read": (project) =>
-    [...project]
-      .filter(([path]) => /^(?:src|native|scripts|test)\/.*\.(?:ts|mjs|c|h|gyp)$/.test(path))
-      .map(([path, text]): [string, number] => [path, text.replace(/\n$/, "").split("\n").length])
-      .filter(([, lines]) => lines >= LINES)
-      .map(([path, lines]) => `${path} has ${lines} lines`),
+  "a long file has a reason": (project) => longFileViolations(project, LONG_FILES),
 
   "an exported duration has a name of its own": (project) => {
     const all = sources(project).flatMap(([path, text]) =>
