@@ -3,7 +3,6 @@
  * whichever is first at the gateway, with and without lag. docs/user/conflict-table.md is made of the same list
  * (`WSFS_WRITE_TABLES=1` writes it).
  */
-
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -42,7 +41,7 @@ test("the table is made of this list", () => {
   expect(readFileSync(TABLE, "utf8")).toBe(made);
 });
 
-describe("a file turned into a symlink elsewhere, by its attributes alone", () => {
+describe("a file that another client turned into a symlink by its attributes alone", () => {
   const NEWS = bytesOf("news", 40);
 
   /** Not sent before it is heard what was done elsewhere. */
@@ -62,7 +61,7 @@ describe("a file turned into a symlink elsewhere, by its attributes alone", () =
   }
 
   for (const isOpen of [false, true]) {
-    test(`what was written here ${isOpen ? "by who has it open still" : "and not sent yet"} is kept beside it`, async () => {
+    test(`what was written here ${isOpen ? "by a program that still has it open" : "and not sent yet"} is kept beside it`, async () => {
       const { it, fd } = await retyped(isOpen);
       const { world, calls } = it;
       if (fd !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * The daemon dies (kill -9). The crash matrix kills one mount at a place of a short script and starts it again: at every
- * kind of place and, drawn by a fixed seed, at many others. Every place of all scripts, and pairs of them, are
+ * The daemon dies (kill -9). The crash matrix kills one mount at a place of a short script and starts it again: at
+ * every kind of place and, drawn by a fixed seed, at many others. Every place of all scripts, and pairs of them, are
  * `npm run soak -- steps`. The connection dies as well, at each change asked of the gateway, with and without a crash.
  * Afterwards the interrupted call must have happened once or not at all.
  */
@@ -23,7 +23,7 @@ describe("the crash matrix", () => {
 
   const DRAWN_FAULTS = 2;
 
-  test("dies anywhere, and nothing is lost or done twice", { timeout: 600_000 }, async () => {
+  test("the daemon dies at any place: nothing is lost or done twice", { timeout: 600_000 }, async () => {
     const random = seededRandom(SEED);
     const draw = (count: number) => Math.floor(random() * count);
     const passings = new Map<string, { script: Script; labels: readonly string[]; place: number }[]>();
@@ -85,7 +85,7 @@ describe("a program overwrites a file of the same size when the mount dies", () 
     { what: "failing", isOffline: false, faultShare: 0.5 },
   ];
 
-  test.each(WEATHERS)("killed at any moment of it, and once more, while $what", async ({ isOffline, faultShare }) => {
+  test.each(WEATHERS)("it dies at any moment of it, and once more, while $what", async ({ isOffline, faultShare }) => {
     for (let ticks = 0; ticks < TICKS; ticks += 1) {
       const death = {
         do: "crash",

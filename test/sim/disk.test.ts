@@ -1,5 +1,4 @@
-/** The disk of the state directory is full or turns read-only. Programs get the right errno, and nothing is lost. */
-
+/** The disk of the state dir is full or becomes read-only: programs get the right errno, and nothing is lost. */
 import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
 import type { Connection } from "../../src/metadata/database.ts";
@@ -10,7 +9,7 @@ import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
 import { differences, gatewayTree, readFile, treeOf } from "./support/tree.ts";
 import { createWorld, type World } from "./support/world.ts";
 
-describe("full", () => {
+describe("a full disk", () => {
   /** What a disk may refuse for want of room. */
   const TAKES_ROOM: readonly Operation[] = [
     "create",
@@ -221,14 +220,14 @@ describe("full", () => {
   const all = (count: number, step: number) =>
     Array.from({ length: Math.ceil(count / step) }, (_, index) => index * step);
 
-  test("a history without trouble is as it should be, and takes room at many places", async () => {
+  test("a history without failures ends well, and takes room at many places", async () => {
     const { problems, taken } = await history(undefined);
     expect(problems).toEqual([]);
     expect(taken.files).toBeGreaterThan(15);
     expect(taken.rows).toBeGreaterThan(100);
   });
 
-  test("nothing is lost either where not even the reserve helps the rows", async () => {
+  test("nothing is lost even where the reserve does not help the rows", async () => {
     const { taken } = await history(undefined);
     for (const after of all(taken.rows, 29)) {
       const { problems } = await history({ what: "no rows", after, isForGood: true });
@@ -255,7 +254,7 @@ describe("full", () => {
     }, 120_000);
   }
 
-  test("a row that is put off is not written down on a full disk: the look is done again as a whole", async () => {
+  test("a full disk keeps a row from being put off: the whole look is done again", async () => {
     const world = await createWorld({
       seed: 1,
       mounts: ["alpha"],
@@ -287,8 +286,8 @@ describe("full", () => {
   });
 });
 
-describe("read-only", () => {
-  test("changes end in EROFS, what is cached and what the gateway has can be read, and all goes on afterwards", async () => {
+describe("a read-only disk", () => {
+  test("changes end in EROFS, cached and remote content can be read, and everything goes on afterwards", async () => {
     let isReadOnly = false;
     const engine = (files: MemoryFiles, database: Connection) => {
       const prepare = database.prepare.bind(database);

@@ -1,5 +1,7 @@
-/** What the kernel keeps of names, attributes and listings is what is there: it is told of every change, and forgets what is gone. */
-
+/**
+ * The kernel's cache of names, attributes and listings agrees with the rows: every change is invalidated, and what it
+ * forgets goes.
+ */
 import { describe, expect, test } from "vitest";
 import type { FileSystem, KernelCache, KernelNodeId } from "../../src/engine/api/index.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
@@ -61,8 +63,8 @@ describe("changed elsewhere", () => {
 
   test.each([
     ["changed elsewhere", CHANGED],
-    ["while nobody could tell", CUT_OFF],
-  ])("what is kept is what there is: %s", async (_, steps) => {
+    ["while the mount was offline", CUT_OFF],
+  ])("the kernel's cache agrees with the rows: %s", async (_, steps) => {
     for (const seed of [1, 2, 3, 4]) await playHistory(steps, { mounts: 2, seed });
   });
 
@@ -70,7 +72,7 @@ describe("changed elsewhere", () => {
     ["names", CHANGED, without({ names: [] }), /was not told: .*is kept as/],
     ["attributes", CHANGED, without({ inodes: [] }), /was not told: attributes/],
     [
-      "that a listing is another",
+      "listings",
       CHANGED,
       {
         ...without({ listings: [] }),
@@ -84,13 +86,8 @@ describe("changed elsewhere", () => {
       },
       /was not told: folder/,
     ],
-    [
-      "that nothing is sure any more",
-      CUT_OFF,
-      { kernelCache: (cache) => ({ ...cache, everything() {} }) },
-      /kept for long/,
-    ],
-  ])("the kernel is not told of %s: noticed", async (_, steps, sabotage, fault) => {
+    ["everything", CUT_OFF, { kernelCache: (cache) => ({ ...cache, everything() {} }) }, /kept for long/],
+  ])("without invalidations of %s: noticed", async (_, steps, sabotage, fault) => {
     await expect(playHistory(steps, { mounts: 2, seed: 1, sabotage })).rejects.toThrow(fault);
   });
 });
@@ -118,7 +115,7 @@ describe("a name that changed between lookup and open", () => {
     return { world, node, rows, fileSystem, kernelNodeIdOf };
   }
 
-  test("removed elsewhere: the name is looked up again, and what is in no file goes when it is forgotten", async () => {
+  test("removed elsewhere: the name is looked up again, and the orphan goes when the kernel forgets it", async () => {
     const { world, node, rows, fileSystem, kernelNodeIdOf } = await begin();
     const found = kernelNodeIdOf("a");
     const reader = await world.run(fileSystem.open(CALLER, found, { ...FOR_WRITING, write: false }));
@@ -137,7 +134,7 @@ describe("a name that changed between lookup and open", () => {
     world.check();
   });
 
-  test("linked elsewhere: it is the file it was, under both names", async () => {
+  test("linked elsewhere: both names are the file it was", async () => {
     const { world, node, fileSystem, kernelNodeIdOf } = await begin();
     const found = kernelNodeIdOf("a");
     const link = { group: "g", hash: node.contentHash ?? "" };
@@ -173,7 +170,7 @@ describe("a name that changed between lookup and open", () => {
   });
 });
 
-describe("rows of what the kernel forgot", () => {
+describe("rows of what the kernel has forgotten", () => {
   /** The kernel is asked once in so long what it has. */
   const ASK_KERNEL_MS = 60_000;
 
@@ -199,7 +196,7 @@ describe("rows of what the kernel forgot", () => {
     return { ...two, kept, save, heard: () => world.clock.advance(15_000) };
   }
 
-  test("looked into once, a folder in which files come and go leaves no rows", async () => {
+  test("a folder that was listed once, in which files come and go, leaves no rows", async () => {
     const { world, alpha, beta, calls, kept, save, drain, heard } = await begin();
     for (let round = 0; round < 3; round += 1) {
       for (const name of NAMES) await save(name, `${name}${round}`);
@@ -215,7 +212,7 @@ describe("rows of what the kernel forgot", () => {
     world.check();
   });
 
-  test("versions that were read and forgotten leave no files; the one that is shown, and one that is held, stay", async () => {
+  test("versions that were read and forgotten leave no cache files; the one that is shown, and one that is open, stay", async () => {
     const { world, alpha, beta, calls, kept, save, drain, heard, labelOf } = await begin();
     const held: number[] = [];
     for (let version = 0; version < 4; version += 1) {
@@ -239,7 +236,7 @@ describe("rows of what the kernel forgot", () => {
 });
 
 describe("a reload", () => {
-  test("what the kernel forgot right before a reload is gone when the daemon has left", async () => {
+  test("an orphan that the kernel forgot right before a reload is gone when the daemon has left", async () => {
     const { world, mount, save, unlink, engine, rows } = await begin();
     await save("a");
     await world.clock.advance(10_000);

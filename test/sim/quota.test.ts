@@ -1,4 +1,7 @@
-/** A workspace with a quota: what does not fit waits here, programs get EDQUOT in time, and free space is used once there is some. */
+/**
+ * A workspace with a quota: files that do not fit wait here, programs get EDQUOT in time, and free space is used once
+ * there is some.
+ */
 import { expect, test } from "vitest";
 import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
@@ -7,7 +10,7 @@ import { PLAIN } from "../support/features.ts";
 import { codeOf } from "./support/calls.ts";
 import type { Sabotage } from "./support/mount.ts";
 import { begin, there } from "./support/one-world.ts";
-import { bytesOf, runProgram } from "./support/programs.ts";
+import { runProgram, textOf } from "./support/programs.ts";
 
 const TIMEOUT = { timeout: 120_000 };
 
@@ -38,7 +41,7 @@ async function small(quota: number | undefined, sabotage: Sabotage = {}, more: P
 }
 
 test(
-  "what the gateway has no room for waits, readable and told of, and goes when others make room",
+  "a file that the gateway has no room for waits, can be read, is reported, and goes when others make room",
   TIMEOUT,
   async () => {
     const { world, save, queue, refusals, there, engine, content, node, again, unlink } = await small(undefined);
@@ -66,7 +69,7 @@ test(
     await world.clock.advance(HOUR);
     // It is the workspace that is asked, not the upload that is tried.
     expect(refusals()).toBeLessThan(4);
-    expect([await there(), await content("more")]).toEqual([["large"], bytesOf("more", 60).toString()]);
+    expect([await there(), await content("more")]).toEqual([["large"], textOf("more", 60)]);
     const { id, revision } = await node("large");
     await world.run(world.outside.deleteNode(id, { ifRevision: revision }));
     await world.clock.advance(30_000);
@@ -77,7 +80,7 @@ test(
 );
 
 test(
-  "what waits for room makes way for a folder that somebody made under its name: what is in there may be removed",
+  "a file that waits for room makes way for a folder made elsewhere under its name, whose files can be removed",
   TIMEOUT,
   async () => {
     const { world, save, calls, there, names, unlink, node, engine } = await small(undefined);
@@ -99,24 +102,28 @@ test(
   },
 );
 
-test("a larger quota, or none, lets go what waits; a smaller one is known when it is asked for", TIMEOUT, async () => {
-  const { world, save, there, engine, refusals } = await small(200);
-  expect(await save("a", 150)).toBe("done");
-  await world.clock.advance(10_000);
-  world.setQuota(160);
-  await world.clock.advance(20_000);
-  expect(engine().status().quota).toEqual({ limit: 160, used: 150, waiting: 0 });
-  expect(await save("b", 20)).toBe("EDQUOT");
-  world.setQuota(undefined);
-  await world.clock.advance(20_000);
-  expect(engine().status().quota).toBe(undefined);
-  expect(await save("b", 2_000)).toBe("done");
-  await world.clock.advance(10_000);
-  expect([await there(), refusals()]).toEqual([["a", "b"], 0]);
-});
+test(
+  "with a larger quota, or none, waiting files go; a smaller one is known when it is asked for",
+  TIMEOUT,
+  async () => {
+    const { world, save, there, engine, refusals } = await small(200);
+    expect(await save("a", 150)).toBe("done");
+    await world.clock.advance(10_000);
+    world.setQuota(160);
+    await world.clock.advance(20_000);
+    expect(engine().status().quota).toEqual({ limit: 160, used: 150, waiting: 0 });
+    expect(await save("b", 20)).toBe("EDQUOT");
+    world.setQuota(undefined);
+    await world.clock.advance(20_000);
+    expect(engine().status().quota).toBe(undefined);
+    expect(await save("b", 2_000)).toBe("done");
+    await world.clock.advance(10_000);
+    expect([await there(), refusals()]).toEqual([["a", "b"], 0]);
+  },
+);
 
 test(
-  "a program hears EDQUOT when it adds what will not fit, sent or not, and never when it makes less",
+  "a program gets EDQUOT when it adds bytes that will not fit, sent or not, and never when it frees some",
   TIMEOUT,
   async () => {
     const { world, save, said, calls, names, unlink, there, ends, space, mount, refusals } = await small(40_960);
@@ -155,7 +162,7 @@ test.each([
   { tier: "full", features: ALL_FEATURES },
   { tier: "plain", features: PLAIN },
 ])(
-  "a $tier gateway: in a workspace that is full files are renamed over each other, and made smaller",
+  "a $tier gateway: in a full workspace files can be renamed over each other, and made smaller",
   TIMEOUT,
   async ({ features }) => {
     const { world, save, rename, ends, calls, engine, content } = await small(100, {}, { features });
@@ -172,7 +179,7 @@ test.each([
   },
 );
 
-test("a name more of a large file counts as what it adds", TIMEOUT, async () => {
+test("one more name for a large file counts with its size", TIMEOUT, async () => {
   const { save, said, calls, ends, refusals } = await small(1_000);
   expect(await save("a", 400)).toBe("done");
   expect([await said(calls().link("a", "b")), await said(calls().link("a", "c"))]).toEqual(["done", "EDQUOT"]);
@@ -181,26 +188,22 @@ test("a name more of a large file counts as what it adds", TIMEOUT, async () => 
   expect(refusals()).toBe(0);
 });
 
-test(
-  "a gateway that does not say how much there is left is asked now and then, not all the time",
-  TIMEOUT,
-  async () => {
-    const { world, mount, rules, save } = await small(100);
-    expect(await save("a", 90)).toBe("done");
-    await world.clock.advance(20_000);
-    let asked = 0;
-    rules.choose = ({ path }) => {
-      if (!path.startsWith("/v1/workspaces")) return undefined;
-      asked += 1;
-      return "failed";
-    };
-    mount.weather.latencyMs = 4;
-    expect(await save("b", 20)).toBe("EDQUOT");
-    expect(asked).toBeLessThan(25);
-  },
-);
+test("a gateway that does not say how much room is left is asked now and then, not all the time", TIMEOUT, async () => {
+  const { world, mount, rules, save } = await small(100);
+  expect(await save("a", 90)).toBe("done");
+  await world.clock.advance(20_000);
+  let asked = 0;
+  rules.choose = ({ path }) => {
+    if (!path.startsWith("/v1/workspaces")) return undefined;
+    asked += 1;
+    return "failed";
+  };
+  mount.weather.latencyMs = 4;
+  expect(await save("b", 20)).toBe("EDQUOT");
+  expect(asked).toBeLessThan(25);
+});
 
-test("an answer that is written down at the second try counts once", TIMEOUT, async () => {
+test("an answer that is stored at the second try counts once", TIMEOUT, async () => {
   let undone = 0;
   let isSecond = false;
   // What is written down of an answer is undone at first, as by any mistake, and done again.
@@ -241,7 +244,7 @@ test("with durability remote, close and fsync say that there is no room", TIMEOU
 });
 
 test(
-  "a writer of a file that somebody reads already is held to the quota, and what fits is seen by both",
+  "the quota applies to a writer of a file that is open for reading already, and both see the bytes that fit",
   TIMEOUT,
   async () => {
     const { world, save, said, calls, ends, content, refusals } = await small(100);

@@ -1,5 +1,4 @@
-/** Regressions as data: histories in which something once went wrong, as short as they could be made. */
-
+/** Regressions as data: histories that once failed, as short as they could be made. */
 import { test } from "vitest";
 import { PLAIN, PLAINEST } from "../support/features.ts";
 import { type HistoryOptions, playHistory } from "./support/history.ts";
@@ -11,7 +10,10 @@ interface Found {
   readonly steps: readonly Step[];
 }
 
-/** Saved, then the clock is set back: what waits is not to wait until the old time comes again, nor to count as changed later. */
+/**
+ * Saved, then the clock is set back: what waits is not to wait until the old time comes again, nor to count as changed
+ * later.
+ */
 const setBack = (skewMs: number): Step[] => [
   { do: "run", mount: 0, program: { do: "save", path: "a", size: 1 } },
   { do: "clock", mount: 0, skewMs },
@@ -69,7 +71,9 @@ const writtenByOneName = (meanwhile: readonly Step[]): readonly Step[] => [
   { do: "weather", mount: 1, isOffline: false, latencyMs: 0, faultShare: 0 },
 ];
 
-/** Written here offline, and open for writing again without a change, when it is heard what was done to it elsewhere. */
+/**
+ * Written here offline, and open for writing again without a change, when it is heard what was done to it elsewhere.
+ */
 const drainedWhileOpen = (elsewhere: Step): readonly Step[] => [
   save(0, "a"),
   { do: "wait", ms: 4_000 },
@@ -85,7 +89,7 @@ const drainedWhileOpen = (elsewhere: Step): readonly Step[] => [
 
 const FOUND: readonly Found[] = [
   {
-    name: "without versions, what was never read keeps its node when it is moved away and its name is made again",
+    name: "without versions, a file that was never read keeps its node when it is moved away and its name is made again",
     options: { ...HEADS, mounts: 2 },
     steps: [
       save(0, "a"),
@@ -97,7 +101,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "without versions, what was never read keeps its node when it is moved to a name that was removed",
+    name: "without versions, a file that was never read keeps its node when it is moved to a name that was removed",
     options: { ...HEADS, mounts: 2 },
     steps: [
       save(0, "a"),
@@ -111,7 +115,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "a linked file is listed anew while one of its names is newer: whoever listed it looks again",
+    name: "a linked file is listed anew while one of its names is newer: it is looked at again",
     options: { mounts: 2, seed: 2 },
     steps: [
       ...LINKED,
@@ -138,22 +142,22 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "set back by an hour, a drain sends what was saved before",
+    name: "the clock is set back by an hour: a drain sends what was saved before",
     options: { mounts: 2, seed: 1 },
     steps: setBack(-3_600_000),
   },
   {
-    name: "set back by half a minute, a drain sends what was saved before",
+    name: "the clock is set back by half a minute: a drain sends what was saved before",
     options: { mounts: 2, seed: 1 },
     steps: setBack(-30_000),
   },
   {
-    name: "set back by an hour and started again, a drain sends what was saved before",
+    name: "the clock is set back by an hour and the daemon started again: a drain sends what was saved before",
     options: { mounts: 2, seed: 1 },
     steps: [...setBack(-3_600_000).slice(0, 2), { do: "remount", mount: 0 }, { do: "drain", mount: 0 }],
   },
   {
-    name: "set forward by an hour, what was made elsewhere is asked for until its id answers",
+    name: "the clock is set forward by an hour: a node made elsewhere is asked for until its id answers",
     options: { mounts: 2, seed: 1 },
     steps: [
       { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
@@ -167,7 +171,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "refused for longer than lists are late, what was made elsewhere meanwhile is seen when that is over",
+    name: "refused for longer than lists are late: a file made elsewhere meanwhile is seen when that is over",
     options: { mounts: 2, seed: 1 },
     steps: [
       ...TWO_FILES,
@@ -178,7 +182,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "without keys, saved anew while its birth is under way: no conflict with ourselves, though no list shows it yet",
+    name: "without keys, saved anew while its creation is under way: no conflict with ourselves, though no list shows it yet",
     options: { mounts: 1, seed: 1, features: PLAIN, lag: { path: 3_000, journal: 5_000, id: 0 } },
     steps: [
       save(0, "b", 99),
@@ -188,7 +192,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "removed while its birth is under way, refused when it is sent again: nothing of it is kept waiting",
+    name: "removed while its creation is under way, which is refused when it is sent again: nothing of it waits",
     options: { mounts: 1, seed: 1 },
     steps: [
       { do: "weather", mount: 0, isOffline: true, latencyMs: 0, faultShare: 0 },
@@ -200,7 +204,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "removed, and the deletion refused: it waits until somebody has it tried again",
+    name: "removed, and the deletion refused: it waits until a person retries it",
     options: { mounts: 1, seed: 1 },
     steps: [
       { do: "run", mount: 0, program: { do: "save", path: "a", size: 1 } },
@@ -211,7 +215,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "made, asked for again without a key, and removed meanwhile: it is ours though no listing shows it, and goes",
+    name: "created, sent again without a key, and removed meanwhile: the node is ours though no listing shows it, and goes",
     options: { mounts: 1, seed: 5, features: PLAIN, lag: { path: 3_000, journal: 5_000, id: 0 } },
     steps: [
       { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
@@ -221,7 +225,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "without versions, what takes another's name is here before somebody replaces it at its old one",
+    name: "without versions, a file that takes another's name is fetched before it is replaced at its old one",
     options: { mounts: 2, seed: 1, features: PLAINEST },
     steps: [
       ...TWO_FILES,
@@ -263,12 +267,12 @@ const FOUND: readonly Found[] = [
     steps: writtenByOneName([{ do: "run", mount: 0, program: { do: "unlink", path: "a" } }, save(0, "d/b", 50)]),
   },
   {
-    name: "a linked file written by one name, which somebody wrote too: the copy beside it is a file of its own",
+    name: "a linked file written by one name, which another client wrote too: the conflict copy is a file of its own",
     options: { mounts: 2, seed: 1 },
     steps: writtenByOneName([{ do: "outside", edit: "write", path: "a", to: "a" }, save(0, "d/b", 50)]),
   },
   {
-    name: "without a journal, what an old list shows at the name of a file made since does not wait for it for ever",
+    name: "without a journal, a node that an old list shows at the name of a newer file does not wait for it for ever",
     options: { mounts: 2, seed: 1, features: PLAIN },
     steps: [
       LIST,
@@ -282,7 +286,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "the name of a linked file goes to a new one, its backup is written: the name shows the new one's content",
+    name: "the name of a linked file goes to a new file, its backup is written: the name shows the new file's content",
     options: { mounts: 2, seed: 1 },
     steps: [
       ...LINKED,
@@ -295,7 +299,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "without versions, what is so new that its id is not found yet can be read",
+    name: "without versions, a file so new that its id is not found yet can be read",
     options: { ...HEADS, mounts: 1 },
     steps: [
       { do: "lag", path: 0, journal: 0, id: 9_000 },
@@ -305,7 +309,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "without revisions, what was made and deleted elsewhere at the name of a file made here does not wait for it",
+    name: "without revisions, a node made and deleted elsewhere at the name of a file made here does not wait for it",
     options: { mounts: 2, seed: 1, features: PLAIN },
     steps: [
       { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
@@ -327,17 +331,17 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "removed elsewhere while a writer has it open: a drain does not wait for him",
+    name: "removed elsewhere while a writer has it open: a drain does not wait for the writer",
     options: { mounts: 2, seed: 1 },
     steps: drainedWhileOpen({ do: "run", mount: 1, program: { do: "unlink", path: "a" } }),
   },
   {
-    name: "written elsewhere while a writer has it open: a drain does not wait for him",
+    name: "written elsewhere while a writer has it open: a drain does not wait for the writer",
     options: { mounts: 2, seed: 1 },
     steps: drainedWhileOpen(save(1, "a", 40)),
   },
   {
-    name: "one name of a linked file is being deleted while the other gives its node away: what was there is no version of the one that goes",
+    name: "one name of a linked file is being deleted while the other gives its node away: the content becomes no version of the node that goes",
     options: { mounts: 2, seed: 1 },
     steps: [
       save(0, "a"),
@@ -376,7 +380,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "a node that is told to be gone takes no new file while its deletion waits to be settled",
+    name: "a node that is reported to be gone takes no new file while its deletion waits to be settled",
     options: { mounts: 2, seed: 1, features: PLAIN },
     steps: [
       ...IN_A_FOLDER,
@@ -389,7 +393,7 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "a scope that was refused is tried again by what says nothing of it for minutes: a drain waits for that",
+    name: "a refused scope is tried again by a request that has no answer for minutes: a drain waits for that",
     options: { mounts: 2, seed: 1, features: PLAIN },
     steps: [
       ...IN_A_FOLDER,
@@ -494,6 +498,6 @@ const FOUND: readonly Found[] = [
   },
 ];
 
-test.each(FOUND)("$name", async ({ options, steps }) => {
+test.each(FOUND.map((found): [string, Found] => [found.name, found]))("%s", async (_, { options, steps }) => {
   await playHistory(steps, options);
 });

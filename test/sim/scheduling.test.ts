@@ -1,9 +1,11 @@
 /**
- * Which request is sent when: no file waits for ever for others or for its own next change, programs go before uploads, a
- * start does not grow with the queue, and a mount at rest is hardly woken.
+ * Which request is sent when, and with what. No file waits for ever for others or for its own next change, programs go
+ * before uploads, a start does not grow with the queue, and a mount at rest is hardly woken. For a changed file bytes
+ * are sent, a reference to a version that the gateway has, or nothing; an upload under way gives way to newer content,
+ * and ends when its file is removed.
  */
-
 import { describe, expect, test } from "vitest";
+import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { watchTokens } from "../../src/daemon/notice-tokens.ts";
 import { keepRegistered } from "../../src/daemon/registration.ts";
@@ -12,40 +14,40 @@ import { deferred } from "../../src/lib/deferred.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { every } from "../../src/lib/runtime.ts";
 import type { Connection } from "../../src/metadata/database.ts";
-import { PLAIN } from "../support/features.ts";
+import { PLAIN, without } from "../support/features.ts";
 import type { VirtualClock } from "../support/virtual-clock.ts";
 import type { Calls } from "./support/calls.ts";
 import { DEBOUNCE_MS, type EngineHook, MAXIMUM_AGE_MS } from "./support/mount.ts";
 import { ALL_ARRIVED_MS, begin, there } from "./support/one-world.ts";
-import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
-import { readFile } from "./support/tree.ts";
+import { bytesOf, runProgram, sourceOf, textOf } from "./support/programs.ts";
+import { isDeletion, isFileCreation } from "./support/requests.ts";
+import { hashOf, readFile } from "./support/tree.ts";
 import { watchedRows } from "./support/watched-rows.ts";
 
-/** As large as what has lanes of its own. */
+/** As large as files of the priority class "bulk". */
 const BULK_BYTES = 1024 * 1024;
 
-/** What each look at what is to be sent asks at its end: when is the next one due? */
+/** Each look at the queue asks at its end when the next row is due. */
 const NEXT_DUE = /^SELECT due FROM node WHERE bulk/;
 
-/** Nodes that wait for their name are tried. */
+/** Arrivals are tried. */
 const ARRIVALS = /^SELECT node FROM arrival WHERE node_id >/;
 
 describe("fairness", () => {
   const TIMEOUT = { timeout: 120_000 };
 
-  /** Less than the quiet that is waited for; see mount.ts. */
+  /** Less than the debounce; see mount.ts. */
   const AGAIN_MS = 250;
 
   /** More than requests may be in flight. */
   const BIG_FILES = 20;
 
-  /** The quiet that is waited for, and a request. */
+  /** The debounce, and a request. */
   const SOON_MS = 2_000;
 
-  const isUploadOf = (name: string, { method, path }: HttpRequest) =>
-    method === "POST" && path.startsWith("/v1/files/") && path.includes(name);
+  const isUploadOf = (name: string, request: HttpRequest) => isFileCreation(request) && request.path.includes(name);
 
-  test("a file that is saved again before it was quiet is sent all the same, at its maximum age", TIMEOUT, async () => {
+  test("a file that is saved again within each debounce is sent at its maximum age", TIMEOUT, async () => {
     const { world, save, asked, content } = await begin();
     const isArrived = async () => (await there(world)).has("a");
     const saves = Math.ceil((3 * MAXIMUM_AGE_MS) / AGAIN_MS);
@@ -60,7 +62,7 @@ describe("fairness", () => {
     expect(await content("a")).toContain(`save ${saves}`);
   });
 
-  test("while big files take all the places they may, a small one goes at once and no ls waits", TIMEOUT, async () => {
+  test("while bulk files take all their slots, a small one goes at once and no ls waits", TIMEOUT, async () => {
     const { world, calls, rules, save, asked, names } = await begin();
     // Of the big ones no answer comes until the client gives up.
     rules.choose = (request) => (isUploadOf("big", request) ? "silent-before" : "none");
@@ -83,7 +85,7 @@ describe("fairness", () => {
   });
 
   test(
-    "what comes due while the gateway has asked for a pause goes when that is over, whatever is under way",
+    "a file that becomes due while the gateway has asked for a pause goes when that is over, whatever is under way",
     TIMEOUT,
     async () => {
       const { world, calls, engine, rules, save, asked, until } = await begin();
@@ -109,7 +111,7 @@ describe("fairness", () => {
   );
 
   test(
-    "at a plain gateway, files so new that they cannot be read yet hold up nothing that is to be sent",
+    "at a plain gateway, files so new that they cannot be read yet delay nothing that is to be sent",
     TIMEOUT,
     async () => {
       const { world, calls, engine, save, asked } = await begin({}, { features: PLAIN });
@@ -133,7 +135,7 @@ describe("fairness", () => {
   );
 
   test.each([0, 1, 2, 3, 5, 8])(
-    "a big file whose hash is ready %i microtasks after a look at the queue is sent at once",
+    "a bulk file whose hash is ready %i microtasks after a look at the queue is sent at once",
     TIMEOUT,
     async (turns) => {
       let release: (() => void) | undefined;
@@ -181,7 +183,7 @@ describe("fairness", () => {
     ["a program hears first", async (calls: Calls) => void (await calls.list("there"))],
     ["the journal is heard first, and a node that was to be read fails", undefined],
   ] as const)(
-    "the gateway answers again, %s: what had failed often before is tried at once",
+    "the gateway answers again, %s: a request that had failed often before is tried at once",
     TIMEOUT,
     async (_, ask) => {
       const { world, mount, calls, rules, save, engine, queue } = await begin();
@@ -206,7 +208,7 @@ describe("fairness", () => {
   );
 });
 
-describe("programs that ask without end", () => {
+describe("the foreground throttle, under endless requests of programs", () => {
   const TIMEOUT = { timeout: 60_000 };
 
   const FILES = 120;
@@ -243,7 +245,7 @@ describe("programs that ask without end", () => {
     };
   }
 
-  test("under endless requests many go in turns, a few rows each, and all arrive", TIMEOUT, async () => {
+  test("many files go in short turns, a few rows each, and all arrive", TIMEOUT, async () => {
     const { world, saveMany, arrived } = await busy({ settings: { maximumAgeMs: 60_000 } });
     await saveMany();
     await world.clock.advance(DEBOUNCE_MS + 1_000);
@@ -256,50 +258,46 @@ describe("programs that ask without end", () => {
     expect(await arrived()).toBe(FILES + 1);
   });
 
-  test(
-    "while the upload loop only waits for its next turn, nodes that wait for their name are not tried",
-    TIMEOUT,
-    async () => {
-      const count = { looks: 0, tries: 0 };
-      const engine: EngineHook = (_, rows) => ({
-        database: watchedRows(rows, (sql) => {
-          if (NEXT_DUE.test(sql)) count.looks += 1;
-          if (ARRIVALS.test(sql)) count.tries += 1;
-        }),
-      });
-      const it = await busy({ engine, settings: { maximumAgeMs: 60_000 } });
-      const { world, saveMany, arrived, asked } = it;
-      // A node waits for its name: what is made under it here is not answered.
-      it.once("silent-before", ({ method, path }) => method === "POST" && path.endsWith("/taken"));
-      await it.save("taken");
-      await it.until(() => it.engine().status().uploading > 0);
-      await world.run(world.outside.upload(world.workspace.root, "taken", sourceOf(bytesOf("theirs", 40))));
-      await it.until(() => it.rows().arrivals() > 0);
-      count.tries = 0;
-      await saveMany();
-      await world.clock.advance(DEBOUNCE_MS);
-      /** Within a rest: what was begun is done, what came of it told, and the next turn not begun. */
-      const resting = { looks: 0, tries: 0 };
-      let last = { looks: 0, tries: 0 };
-      for (let still = 0, window = 0; window < 50; window += 1) {
-        const before = { ...count, asked: asked.length };
-        await world.clock.advance(100);
-        still = asked.length === before.asked ? still + 1 : 0;
-        if (still > 3) {
-          resting.looks += last.looks;
-          resting.tries += last.tries;
-        }
-        last = { looks: count.looks - before.looks, tries: count.tries - before.tries };
+  test("while the write-back loop only waits for its next turn, arrivals are not tried", TIMEOUT, async () => {
+    const count = { looks: 0, tries: 0 };
+    const engine: EngineHook = (_, rows) => ({
+      database: watchedRows(rows, (sql) => {
+        if (NEXT_DUE.test(sql)) count.looks += 1;
+        if (ARRIVALS.test(sql)) count.tries += 1;
+      }),
+    });
+    const it = await busy({ engine, settings: { maximumAgeMs: 60_000 } });
+    const { world, saveMany, arrived, asked } = it;
+    // A node waits for its name: what is made under it here is not answered.
+    it.once("silent-before", ({ method, path }) => method === "POST" && path.endsWith("/taken"));
+    await it.save("taken");
+    await it.until(() => it.engine().status().uploading > 0);
+    await world.run(world.outside.upload(world.workspace.root, "taken", sourceOf(bytesOf("theirs", 40))));
+    await it.until(() => it.rows().arrivals() > 0);
+    count.tries = 0;
+    await saveMany();
+    await world.clock.advance(DEBOUNCE_MS);
+    /** Within a rest: the last turn is over, its answers are here, and the next one has not begun. */
+    const resting = { looks: 0, tries: 0 };
+    let last = { looks: 0, tries: 0 };
+    for (let still = 0, window = 0; window < 50; window += 1) {
+      const before = { ...count, asked: asked.length };
+      await world.clock.advance(100);
+      still = asked.length === before.asked ? still + 1 : 0;
+      if (still > 3) {
+        resting.looks += last.looks;
+        resting.tries += last.tries;
       }
-      expect(await arrived()).toBeLessThan(FILES);
-      expect(resting.looks).toBeGreaterThan(20);
-      expect(resting.tries).toBe(0);
-      // What ends wakes the loop for all there is.
-      expect(count.tries).toBeGreaterThan(0);
-    },
-  );
+      last = { looks: count.looks - before.looks, tries: count.tries - before.tries };
+    }
+    expect(await arrived()).toBeLessThan(FILES);
+    expect(resting.looks).toBeGreaterThan(20);
+    expect(resting.tries).toBe(0);
+    // What ends wakes the loop for all there is.
+    expect(count.tries).toBeGreaterThan(0);
+  });
 
-  test("under endless requests a file saved now and then is there soon after each save", TIMEOUT, async () => {
+  test("a file saved now and then arrives soon after each save", TIMEOUT, async () => {
     const { world, save } = await busy();
     for (let round = 0; round < 20; round += 1) {
       await save(`round-${round}`);
@@ -308,7 +306,7 @@ describe("programs that ask without end", () => {
     }
   });
 
-  test("when the programs pause, what waits goes at full speed", TIMEOUT, async () => {
+  test("when the programs pause, all that waits goes at full speed", TIMEOUT, async () => {
     const { world, saveMany, arrived, pause } = await busy({ settings: { maximumAgeMs: 60_000 } });
     await saveMany();
     await world.clock.advance(DEBOUNCE_MS);
@@ -333,10 +331,12 @@ describe("programs that ask without end", () => {
   });
 });
 
-describe("a request that waits for its turn", () => {
+describe("a request that waits for a slot", () => {
   type It = Awaited<ReturnType<typeof begin>>;
 
-  /** One request at a time may be out: that of the root's time is, for seconds; those of `a` and `b` are rows, and wait. */
+  /**
+   * One request at a time may be out: that of the root's time is, for seconds; those of `a` and `b` are rows, and wait.
+   */
   async function waiting(): Promise<It> {
     const it = await begin({}, { settings: { concurrency: 1 } });
     await it.world.clock.advance(5_000);
@@ -378,13 +378,13 @@ describe("a request that waits for its turn", () => {
     await happens(it);
     await it.ends(Object.keys(saved));
     for (const [name, label] of Object.entries(saved)) {
-      expect(await it.content(name)).toBe(bytesOf(label, 40).toString("latin1"));
+      expect(await it.content(name)).toBe(textOf(label));
     }
     const made = it.asked.filter((line) => /^POST .* 201$/.test(line));
     expect(made).toEqual([...new Set(made)]);
   });
 
-  test("while the gateway asks for a pause, the next request in turn is not sent", async () => {
+  test("while the gateway asks for a pause, the next request is not sent", async () => {
     const it = await waiting();
     let asked = 0;
     it.rules.choose = ({ method }) => {
@@ -456,7 +456,7 @@ describe("at rest", () => {
     return times;
   }
 
-  test("a mount at rest is woken no more than once a second, and for what the stream tells", async () => {
+  test("a mount at rest is woken no more than once a second, and by the stream", async () => {
     const it = await begin();
     const { clock } = it.world;
     const runtime = it.mount.process?.runtime ?? expect.unreachable("the mount is down");
@@ -479,5 +479,296 @@ describe("at rest", () => {
     expect(fired.size).toBeGreaterThan(0);
     expect(fired.size).toBeLessThanOrEqual(REST_MS / 1_000 + REST_MS / HEARTBEAT_MS);
     for (const end of ends) await end();
+  });
+});
+
+describe("saved again while it is being sent", () => {
+  /** So many uploads are not answered, for longer than a save is waited for. */
+  const SILENT_UPLOADS = 3;
+
+  test.each([
+    ["stays open", false],
+    ["is closed after the last save", true],
+  ] as const)(
+    "the file %s: an upload gives way to newer content, the third one goes on to its end",
+    async (_, isClosed) => {
+      const it = await begin();
+      const { world, calls } = it;
+      await it.save("a");
+      await it.drain();
+      const uploads: AbortSignal[] = [];
+      it.rules.choose = ({ body, signal }) => {
+        if (body?.kind !== "upload" || signal === undefined || uploads.length >= SILENT_UPLOADS) return undefined;
+        uploads.push(signal);
+        return "silent-before";
+      };
+      const handle = await world.run(calls().open("a", { write: true }));
+      const write = (text: string) => world.run(calls().write(handle, 0, Buffer.from(text)));
+      await write("one");
+      await it.until(() => uploads.length === 1);
+      // Its writing goes on: the pause is longer now.
+      await write("two");
+      await it.until(() => uploads.length === 2);
+      expect(uploads.map(({ aborted }) => aborted)).toEqual([true, false]);
+      await world.run(calls().fsync(handle));
+      await write("six");
+      await world.run(calls().fsync(handle));
+      await it.until(() => uploads.length === 3);
+      expect(uploads.map(({ aborted }) => aborted)).toEqual([true, true, false]);
+      await write("ten");
+      if (isClosed) await world.run(calls().close(handle));
+      else await world.run(calls().fsync(handle));
+      await world.clock.advance(5_000);
+      expect(uploads[2]?.aborted).toBe(false);
+      await it.drain();
+      expect((await there(world)).get("a")?.content).toBe(hashOf(Buffer.from(await it.content("a"), "latin1")));
+      expect(await it.content("a")).toMatch(/^ten/);
+      if (!isClosed) await world.run(calls().close(handle));
+    },
+  );
+
+  test("a snapshot taken while the file was open gives way to the content at its last close", async () => {
+    const it = await begin();
+    const { world, calls } = it;
+    await it.save("a");
+    await it.drain();
+    let upload: AbortSignal | undefined;
+    it.once("silent-before", ({ body, signal }) => {
+      if (body?.kind === "upload") upload = signal;
+      return upload !== undefined;
+    });
+    const handle = await world.run(calls().open("a", { write: true }));
+    await world.run(calls().write(handle, 0, Buffer.from("one")));
+    await it.until(() => upload !== undefined);
+    await world.run(calls().write(handle, 0, Buffer.from("two")));
+    expect(upload?.aborted).toBe(false);
+    await world.run(calls().close(handle));
+    expect(upload?.aborted).toBe(true);
+    await world.clock.advance(3_000);
+    expect((await there(world)).get("a")?.content).toBe(hashOf(Buffer.from(await it.content("a"), "latin1")));
+  });
+});
+
+describe("removed while it is being sent", () => {
+  /** On the disk, of a small file. */
+  const BLOCK = 4096;
+
+  /** What becomes of the request. */
+  const ENDS = [
+    { how: "it arrives", fault: undefined },
+    { how: "it fails", fault: "failed" },
+    { how: "its answer is lost", fault: "silent-after" },
+    { how: "it is lost", fault: "lost-before" },
+  ] as const;
+
+  test.each(ENDS)(
+    "removed, and forgotten by the kernel, while it is sent, and $how: nothing of it stays",
+    async (given) => {
+      const it = await begin();
+      const { world, mount, calls } = it;
+      await it.save("kept");
+      await it.drain();
+      mount.weather.latencyMs = 4_000;
+      if (given.fault !== undefined) it.once(given.fault, ({ method }) => method === "POST");
+      await it.save("a");
+      await it.until(() => mount.process?.engine.status().uploading === 1);
+      const held = () => it.engine().status().cacheBytes;
+      expect(held()).toBe(2 * BLOCK);
+      await it.unlink("a");
+      calls().dropCaches();
+      await world.clock.advance(1_000);
+      mount.weather.latencyMs = 0;
+      await world.clock.advance(60_000);
+      await it.drain();
+      await world.clock.advance(1_000);
+      expect(held()).toBe(BLOCK);
+      world.check();
+      expect([...(await it.names())]).toEqual(["kept"]);
+    },
+  );
+
+  /** What becomes of the request that is ended. */
+  const ARRIVALS = [
+    { how: "it is lost on the way", fault: "silent-before" },
+    { how: "it arrives later", fault: "late" },
+    { how: "it was carried out", fault: "silent-after" },
+  ] as const;
+
+  const GONE = [
+    { what: "removed", left: ["d", "other"] },
+    { what: "renamed over", left: ["d", "d/a"] },
+    { what: "in a folder that is removed", left: ["other"] },
+  ] as const;
+
+  test.each(GONE.flatMap((gone) => ARRIVALS.map((arrival) => ({ ...gone, ...arrival }))))(
+    "$what while it is sent, $how: the upload ends at once, a drain does not wait for it, and nothing of it stays",
+    async ({ what, left, fault }) => {
+      for (const isVersion of [false, true]) {
+        const it = await begin();
+        const { world, calls } = it;
+        await it.save("other");
+        await world.run(calls().mkdir("d"));
+        if (isVersion) await it.save("d/a", "older");
+        await it.drain();
+        let upload: AbortSignal | undefined;
+        it.once(fault, ({ body, signal }) => {
+          if (body?.kind === "upload") upload = signal;
+          return upload !== undefined;
+        });
+        await it.save("d/a");
+        await it.until(() => upload !== undefined);
+        expect(upload?.aborted).toBe(false);
+        if (what === "renamed over") await it.rename("other", "d/a");
+        else await it.unlink("d/a");
+        if (what === "in a folder that is removed") await world.run(calls().rmdir("d"));
+        expect(upload?.aborted).toBe(true);
+        const begun = world.clock.elapsed();
+        await it.drain();
+        expect(minus(world.clock.elapsed(), begun)).toBeLessThan(5_000);
+        await it.ends(left);
+      }
+    },
+  );
+});
+
+describe("saved with the bytes the gateway has", () => {
+  const WAYS = (["save", "replace", "recreate"] as const).flatMap((how) =>
+    [
+      { what: "a whole gateway", features: ALL_FEATURES },
+      { what: "a gateway without hashes", features: without("hashes") },
+      { what: "a plain gateway", features: PLAIN },
+    ].flatMap((where) => [0, 40].map((size) => ({ how, size, ...where }))),
+  );
+
+  test.each(WAYS)(
+    "$how with the same $size bytes, at $what: clean, without a new version",
+    async ({ how, size, features }) => {
+      const it = await begin({}, { features });
+      const write = (by: "save" | typeof how) =>
+        it.world.run(runProgram(it.calls(), { do: by, path: "a", size }, "alike"));
+      await write("save");
+      await it.drain();
+      const { outside, workspace } = it.world;
+      const node = async () => (await it.world.run(outside.listFolder(workspace.root))).items[0];
+      const before = await node();
+      await write(how);
+      await it.drain();
+      const inode = it.rows().inode("a");
+      expect(inode).toMatchObject({ content: "clean", originNode: before?.id, originVersion: before?.head });
+      expect((await node())?.head).toBe(before?.head);
+      await it.save("a", "other");
+      await it.ends(["a"]);
+      expect(await it.content("a")).toBe(textOf("other"));
+    },
+  );
+
+  test.each([0, 40])("%i bytes created elsewhere at the same moment: one file, clean", async (size) => {
+    const it = await begin();
+    await it.drain();
+    const { outside, workspace } = it.world;
+    it.world.setLag({ path: 3_000, journal: 3_000, id: 0 });
+    const theirs = await it.world.run(outside.upload(workspace.root, "a", sourceOf(bytesOf("alike", size))));
+    await it.world.run(runProgram(it.calls(), { do: "save", path: "a", size }, "alike"));
+    await it.world.clock.advance(10_000);
+    await it.drain();
+    const inode = it.rows().inode("a");
+    expect(inode).toMatchObject({ content: "clean", originNode: theirs.id, originVersion: theirs.head });
+    await it.ends(["a"]);
+  });
+});
+
+describe("sent by reference to another version", () => {
+  test("a node stays until the new name of its file has the content, also while it is open", async () => {
+    const it = await begin();
+    await it.save("a");
+    await it.save("b");
+    await it.drain();
+    const held = await it.world.run(it.calls().open("b", { write: true }));
+    it.asked.length = 0;
+    await it.rename("b", "a");
+    await it.world.clock.advance(30_000);
+    // What b was is there as a version of b's node, and nothing was written since.
+    expect(it.asked).toEqual(["POST /v1/nodes/ID/versions 200", "DELETE /v1/nodes/ID 200"]);
+    expect([...(await there(it.world)).keys()]).toEqual(["a"]);
+    it.asked.length = 0;
+    await it.world.run(it.calls().close(held));
+    await it.ends(["a"]);
+    expect(it.asked).toEqual([]);
+    expect(await it.content("a")).toBe(textOf("b"));
+  });
+
+  test("a file does not become a version of a node that is being deleted", async () => {
+    const it = await begin();
+    await it.save("a");
+    await it.drain();
+    // The node goes back to a: b is a new file that grew from its version.
+    await it.rename("a", "b");
+    const held = await it.world.run(it.calls().open("b", { write: true }));
+    await it.world.run(it.calls().write(held, 0, bytesOf("a", 40)));
+    await it.save("a", "new");
+    await it.unlink("a");
+    const deletion = it.once("silent-after", isDeletion);
+    await it.until(deletion.isSent);
+    // With the very bytes of the version it grew from.
+    await it.world.run(it.calls().close(held));
+    await it.ends(["b"]);
+    expect(it.asked.filter((line) => line.startsWith("POST"))).toEqual([
+      "POST /v1/files/a 201",
+      "POST /v1/files/b 201",
+    ]);
+  });
+});
+
+describe("moved over another file, at plain gateways", () => {
+  test.each([
+    { what: "with hashes", features: PLAIN },
+    { what: "without hashes", features: { ...PLAIN, hashes: false } },
+  ])("$what: an empty file and a symlink are moved over files", async ({ features }) => {
+    const it = await begin({}, { features });
+    const { run } = it.world;
+    for (const name of ["a", "b"]) await it.save(name);
+    await run(it.calls().symlink("target", "link"));
+    await run(it.calls().close(await run(it.calls().open("empty", { write: true, create: true }))));
+    await it.drain();
+    // They are versions the gateway has by now.
+    await it.again("remount");
+    await it.rename("link", "a");
+    await it.rename("empty", "b");
+    await it.ends(["a", "b"]);
+    const tree = await there(it.world);
+    expect(["a", "b"].map((name) => tree.get(name)?.kind)).toEqual(["symlink", "file"]);
+    expect(await run(it.calls().readlink("a"))).toBe("target");
+    expect(await it.content("b")).toBe("");
+  });
+
+  test("a file is renamed over another while offline, and its node deleted elsewhere before that is sent", {
+    timeout: 120_000,
+  }, async () => {
+    const it = await begin({}, { features: PLAIN, settings: { cacheLimit: 0 } });
+    const { world, mount, calls } = it;
+    const { outside, workspace } = world;
+    await it.save("a", "content of a");
+    await it.save("b", "content of b");
+    await it.drain();
+    const content = await it.content("a");
+    const reader = await world.run(calls().open("a", {}));
+    await world.run(calls().read(reader, 0, 100));
+    mount.weather.isOffline = true;
+    await world.clock.advance(10_000);
+    await it.rename("a", "b");
+    await world.run(calls().close(reader));
+    // The cache may hold nothing.
+    await world.clock.advance(10_000);
+    const { items } = await world.run(outside.listFolder(workspace.root, { name: "a" }));
+    const [node] = items;
+    if (node === undefined) throw new Error("it is gone");
+    await world.run(outside.deleteNode(node.id, { ifRevision: node.revision }));
+    mount.weather.isOffline = false;
+    await it.ends(["b"]);
+    expect((await there(world)).get("b")?.content).toBe(hashOf(Buffer.from(content)));
+    // It goes like everything else once it is the node's own.
+    expect(await it.content("b")).toBe(content);
+    await world.clock.advance(10_000);
+    expect(it.engine().status().cacheBytes).toBe(0);
   });
 });

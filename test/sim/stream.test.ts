@@ -1,5 +1,4 @@
-/** What others change is heard by the journal's stream, by its pages, and by reading nodes again. */
-
+/** Changes of other clients are heard of by the journal's stream, by its pages, and by reading nodes again. */
 import { describe, expect, test } from "vitest";
 import { minus } from "../../src/lib/clocks.ts";
 import { begin } from "./support/one-world.ts";
@@ -48,7 +47,7 @@ describe("the stream", () => {
 
   const make = (world: World, name: string) => world.run(world.outside.createFolder(world.workspace.root, name));
 
-  test("what comes by the stream is shown at once, and no page is asked for", async () => {
+  test("a change that comes by the stream is shown at once, and no page is asked for", async () => {
     const { world, asked, ms, isThere } = await begin(() => undefined);
     try {
       for (const name of ["a", "b", "c"]) {
@@ -62,7 +61,7 @@ describe("the stream", () => {
     }
   });
 
-  test("without a stream pages tell, and the stream is asked for ever more seldom", async () => {
+  test("without a stream changes come by pages, and the stream is asked for less and less often", async () => {
     const { world, asked, ms, isThere } = await begin(() => "unavailable");
     try {
       await make(world, "a");
@@ -102,7 +101,7 @@ describe("the stream", () => {
     ["by the stream", undefined],
     ["in pages", "unavailable"],
   ] as const)(
-    "what is told %s and cannot be applied is not live, though the journal is heard of",
+    "while a change that came %s cannot be applied the journal is not live, though it is heard of",
     async (_, stream) => {
       let fault: Fault | undefined;
       const { world, ms, isThere, isLive } = await begin(
@@ -124,7 +123,7 @@ describe("the stream", () => {
   );
 });
 
-describe("a node that the gateway fails to tell of", () => {
+describe("a node that the gateway fails to answer for", () => {
   /** A mount that knows both files, and somebody who writes them. */
   async function withTwoFiles() {
     const it = await begin();
@@ -179,7 +178,7 @@ describe("a node that the gateway fails to tell of", () => {
     expect(await it.names()).toEqual(["bad", "good, renamed"]);
   });
 
-  test("what was written is settled without anybody asking for a list", async () => {
+  test("writes become settled though no program asks for a list", async () => {
     const it = await begin();
     it.world.setLag({ path: 3_000, journal: 1_000, id: 0 });
     await it.names();
@@ -190,15 +189,15 @@ describe("a node that the gateway fails to tell of", () => {
   });
 });
 
-describe("what is remembered of deletions and of nodes to read again", () => {
+describe("rows of deletions and of nodes to read again", () => {
   test("a node that cannot be read keeps no other node from being read again", async () => {
     const it = await begin();
-    const { outside, workspace } = it.world;
+    const { outside } = it.world;
     await it.save("a");
     await it.save("b");
     await it.drain();
     it.world.setLag({ path: 0, journal: 3_600_000, id: 0 });
-    const [a, b] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    const [a, b] = await it.nodes();
     await it.world.run(outside.patchNode(b?.id ?? "", { name: "c" }));
     it.rules.choose = ({ path }) => (path === `/v1/nodes/${a?.id}` ? "unavailable" : undefined);
     it.mount.crash((rows) => {
@@ -214,7 +213,7 @@ describe("what is remembered of deletions and of nodes to read again", () => {
     expect(it.rows().rereads().length).toBe(0);
   });
 
-  test("deletions are forgotten though nobody lists a folder any more", async () => {
+  test("deletions are forgotten though no program lists a folder any more", async () => {
     const it = await begin();
     await it.save("a");
     await it.drain();

@@ -1,4 +1,7 @@
-/** A mount of one folder of a workspace: what comes in and goes out, where the folder goes, and its end. */
+/**
+ * A mount of one folder of a workspace: nodes that are moved in and out, and the folder itself moved, deleted and
+ * restored.
+ */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import type { View } from "../../src/engine/start/index.ts";
@@ -65,7 +68,7 @@ async function begin(isPrepared = true) {
   return it;
 }
 
-test("the folder is the root: what is elsewhere is neither shown nor asked for, and new files go into it", async () => {
+test("the folder is the root: nodes elsewhere are neither shown nor asked for, and new files go into it", async () => {
   const it = await begin();
   const { outside, nodes, world } = it;
   expect(await it.shown()).toEqual(["here"]);
@@ -93,7 +96,7 @@ test("the folder is the root: what is elsewhere is neither shown nor asked for, 
   world.check();
 });
 
-test("what is moved out is gone, a folder with all in it; what is moved in is there, the same one again too", async () => {
+test("a node that is moved out is gone, a folder with all in it; one that is moved in is there, also one that was there before", async () => {
   const it = await begin();
   const { outside, nodes, world } = it;
   const folder = await world.run(outside.createFolder(nodes.x.id, "folder"));
@@ -122,7 +125,7 @@ test("what is moved out is gone, a folder with all in it; what is moved in is th
   world.check();
 });
 
-test("what is moved out and in again at once is there, with all in it", async () => {
+test("a node that is moved out and in again at once is there, with all in it", async () => {
   const it = await begin();
   const { outside, nodes, world } = it;
   const folder = await world.run(outside.createFolder(nodes.x.id, "folder"));
@@ -141,7 +144,7 @@ test("what is moved out and in again at once is there, with all in it", async ()
   world.check();
 });
 
-test("what was changed here in a folder that is moved out stays, as new nodes; elsewhere it is as it was", async () => {
+test("changes here in a folder that is moved out stay, as new nodes; elsewhere the folder is as it was", async () => {
   const it = await begin();
   const { outside, nodes, world, mount } = it;
   const folder = await world.run(outside.createFolder(nodes.x.id, "folder"));
@@ -169,7 +172,7 @@ test("what was changed here in a folder that is moved out stays, as new nodes; e
   world.check();
 });
 
-test("a file that is moved out while a program writes to it: what is written stays here", async () => {
+test("a file that is moved out while a program writes to it: the written content stays here", async () => {
   const it = await begin();
   const { nodes, world } = it;
   const calls = it.calls();
@@ -205,7 +208,7 @@ test("renamed and moved, the folder stays mounted: it is a node", async () => {
   world.check();
 });
 
-test("deleted, the folder can be read and not changed; restored, what waits is sent", async () => {
+test("deleted, the folder can be read and not changed; restored, waiting files are sent", async () => {
   const it = await begin();
   const { nodes, world, outside, mount } = it;
   expect(await it.shown()).toEqual(["here"]);

@@ -61,7 +61,32 @@ const DURATION = /^(export )?const (\w+_(?:MS|SECONDS)) =/gm;
 /** Of so many lines a file is long, and needs a reason. */
 const LINES = 600;
 /** The long files, and why each is one idea. */
-const LONG_FILES: ReadonlyMap<string, string> = new Map();
+const LONG_FILES: ReadonlyMap<string, string> = new Map([
+  [
+    "test/sim/in-doubt.test.ts",
+    "Each kind of request loses its answer in the same ways, and the cases of one kind are read beside those of another.",
+  ],
+  [
+    "test/sim/links.test.ts",
+    "All tests hold one promise, that the nodes of a linked file are one file on every mount.",
+  ],
+  [
+    "test/sim/open-files.test.ts",
+    "What a drain, a close and a remote change do to a file depends on the same thing, that a program has it open.",
+  ],
+  [
+    "test/sim/refusals.test.ts",
+    "Whatever a request is refused for, the same queue waits, reports it and tries again, by the same rules.",
+  ],
+  [
+    "test/sim/rollback.test.ts",
+    "Older data of the gateway and older rows of a mount are the two sides of one comparison.",
+  ],
+  [
+    "test/sim/scheduling.test.ts",
+    "When a file is sent and what is sent for it are decisions of one loop, the write-back loop.",
+  ],
+]);
 const MACHINE_PATH = /(?<![\w.~\-@$*})\]])\/(?:work|root)\b(?![-.\w])/;
 
 function folderOf(path: string): string {

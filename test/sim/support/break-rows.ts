@@ -1,4 +1,4 @@
-/** Rows broken on purpose. */
+/** Rows that ignore some changes, to break an engine on purpose. */
 import type { Sabotage } from "./mount.ts";
 
 /** What the engine writes there ("INSERT ON tombstone", "UPDATE OF heard ON vacated") is not done, and it is not told so. */

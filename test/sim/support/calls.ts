@@ -1,6 +1,6 @@
 /**
- * The system calls programs make, by path and descriptor. A mount answers them (kernel.ts), and so
- * does a plain tree in memory (model.ts): what one does the other must do. No call follows symlinks.
+ * The system calls programs make, by path and descriptor. A mount answers them (kernel.ts), and so does a plain tree in
+ * memory (model.ts): what one does the other must do. No call follows symlinks.
  */
 import type { FileKind } from "../../../src/engine/api/index.ts";
 

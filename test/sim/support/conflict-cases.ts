@@ -1,6 +1,6 @@
 /**
- * The conflicts, one after the other: what two do at the same time, and what is there in the end.
- * The one list makes both the tests (conflicts.test.ts) and the table (docs/user/conflict-table.md).
+ * The conflicts: what two mounts do at the same time, and what is there in the end. The one list makes both the tests
+ * (conflicts.test.ts) and the table (docs/user/conflict-table.md).
  */
 import { LINKED, OPEN } from "./conflict-files.ts";
 import type { Conflict, Hands } from "./conflict-run.ts";

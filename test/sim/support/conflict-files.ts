@@ -1,4 +1,4 @@
-/** The conflicts about files with several names, and about files that are open meanwhile. */
+/** The conflicts about files with several names, and about files that are open. */
 import assert from "node:assert/strict";
 import type { Conflict, Hands } from "./conflict-run.ts";
 

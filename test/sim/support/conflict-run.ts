@@ -1,6 +1,6 @@
 /**
- * Plays one conflict on two mounts: both know the same, lose the network, change it each in its own
- * way, and come back one after the other. What both and the gateway then show is told as plain text.
+ * Plays one conflict on two mounts: both know the same, lose the network, change it each in its own way, and come back
+ * one after the other. The result is what both and the gateway then show, as plain text.
  */
 import { expect } from "vitest";
 import type { Calls } from "./calls.ts";
@@ -12,7 +12,7 @@ import { createWorld, type World } from "./world.ts";
 
 /** What a program does on one of the mounts. */
 export interface Hands {
-  /** Open, cut to nothing, write, close. */
+  /** Open, truncate, write, close. */
   save(path: string, text: string): Promise<void>;
   /** Write beside, rename over. */
   replace(path: string, text: string): Promise<void>;
@@ -68,7 +68,7 @@ export interface Ended {
 }
 
 export async function playConflict(conflict: Conflict, first: First, isLate: boolean, seed: number): Promise<Ended> {
-  // Of a linked file that is passed on, another of its names may give the copy its own.
+  // Of a linked passthrough file, another of its names may give the copy its own.
   const world = await createWorld({ seed, mounts: ["alpha", "beta"], isPassing: false });
   const [alpha, beta] = world.mounts;
   if (alpha === undefined || beta === undefined) throw new Error("two mounts");

@@ -1,4 +1,4 @@
-/** Places to die at, and one run for each; a line when something was not as it must be. */
+/** Places at which a daemon dies, and one run for each; a run returns its first problem as a line. */
 import { playScript, type Script } from "./crash-run.ts";
 import type { Fault } from "./transport.ts";
 

@@ -1,7 +1,6 @@
 /**
- * A short script of programs on one mount that dies at given places of what it does, and is started
- * again each time: what it shows, what the gateway has and what lies in its rows and files must be
- * as if the interrupted call had happened, or had not.
+ * A short script of programs on one mount whose daemon dies at given places, and is started again each time: the mount,
+ * the gateway, rows and files must be as if the interrupted call had happened, or had not.
  */
 import { createLayout } from "../../../src/content/layout.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";

@@ -271,5 +271,5 @@ const WRITERS = new Set(["change", "stay open", "again and again", "held, saved 
 
 /** The writers' once more, with the kernel writing by itself. */
 export const SCRIPTS: readonly Script[] = SERVED.flatMap((script) =>
-  WRITERS.has(script.name) ? [script, { ...script, name: `${script.name}, passed on`, isPassing: true }] : [script],
+  WRITERS.has(script.name) ? [script, { ...script, name: `${script.name}, passthrough`, isPassing: true }] : [script],
 );

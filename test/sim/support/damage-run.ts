@@ -1,7 +1,7 @@
 /**
- * A mount whose rows are lost or older than its files at one moment: programs work, a copy of the
- * rows is made on the way, they go on, and then the mount ends, one way or the other, and starts
- * again from the copy, from nothing, or from rows that lack their last commits.
+ * A mount whose rows are lost or older than its files: programs work, the rows are copied, the programs go on, and then
+ * the mount ends, one way or the other, and starts again from the copy, from nothing, or from rows without their last
+ * commits.
  */
 import { seededRandom } from "../../support/virtual-clock.ts";
 import { CallError, type Calls } from "./calls.ts";

@@ -1,4 +1,4 @@
-/** The disk of a state directory, as full as somebody says. */
+/** The disk of a state dir, with as much free space as a test says. */
 import { createReserve } from "../../../src/content/reserve.ts";
 import type { StateDisk } from "../../../src/content/state-disk.ts";
 import type { MemoryFiles } from "../../support/memory-files.ts";

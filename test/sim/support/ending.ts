@@ -1,4 +1,4 @@
-/** The end of a history: nothing is in the way any more, and all must come to the same and to rest. */
+/** The end of a history: in fair weather all mounts and the gateway must come to the same tree, and to rest. */
 import { type Features, SETTLE_MS } from "../../../src/contract/features.ts";
 import { type ElapsedTime, minus } from "../../../src/lib/clocks.ts";
 import { diskViolations } from "./invariants.ts";

@@ -1,6 +1,6 @@
 /**
- * How far a mount has heard where no journal tells: the folders it knows, and when each was last asked for of which a
- * whole list is here. The engine itself keeps no account of it: seen by what it asks of its client, and by its rows.
+ * How much a mount has heard of changes at a gateway without a journal: the folders it knows, and when the last whole
+ * list of each was asked for. The engine keeps no account of that: it is seen by its requests and its rows.
  */
 import type { Client } from "../../../src/client/client.ts";
 import type { ElapsedTime } from "../../../src/lib/clocks.ts";

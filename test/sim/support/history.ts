@@ -353,8 +353,8 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
   }
 
   /**
-   * Where there are no keys, a folder whose name was taken when its birth was sent again is one that was there:
-   * somebody may have put something into it. Until it was listed, it can be shown as well as the network is.
+   * Where there are no keys, a folder whose name was taken when its creation was sent again is one that was
+   * there: another client may have put something into it. Until it was listed, it can be shown as well as the network is.
    */
   async function compare(): Promise<void> {
     const mayFail = !features.isFull && !mounts.every(isTrusted);

@@ -1,5 +1,4 @@
-/** What must be true of a mount's rows between any two things that happen. Reads only. */
-
+/** Invariants of a mount's rows and files between any two steps. Reads only. */
 import type { Connection } from "../../../src/metadata/database.ts";
 import type { NodeRowId } from "../../../src/metadata/ids.ts";
 import type { Process } from "./mount.ts";

@@ -1,9 +1,8 @@
 /**
- * What the kernel remembers of a file system, for as long as it was allowed to or until it is told that
- * it no longer holds: names, absent names, attributes, listings. `stale` compares what was allowed for
- * long with what the rows say: a change nobody told of shows there.
+ * The kernel's cache of a file system: names, negative entries, attributes and listings, until their validity ends or
+ * they are invalidated. `stale` compares those of long validity with the rows: a change that was not invalidated shows
+ * there.
  */
-
 import type {
   Attributed,
   Caller,

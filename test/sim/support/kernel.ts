@@ -1,10 +1,9 @@
 /**
- * What the kernel is to a file system: system calls by path become operations on kernel node ids. Names,
- * attributes and listings are kept for as long as the answers allow (kernel-memory.ts), kernel node ids are
- * counted and forgotten, a stale one is looked up again once. What is passed on to it it reads and
- * writes without a word. Knows only the FileSystem interface.
+ * A kernel in memory: system calls by path become operations on kernel node ids. Names, attributes and listings are
+ * cached for as long as the answers allow (kernel-memory.ts), kernel node ids are counted and forgotten, a stale one is
+ * looked up again once. A passthrough file is read and written without the file system. Knows only the FileSystem
+ * interface.
  */
-
 import {
   type Caller,
   type FileSystem,

@@ -1,7 +1,9 @@
-/** Two mounts and a file with several names: what each mount shows of them, and a save that only one of two nodes has got. */
+/**
+ * Two mounts and a file with several names: what each mount shows of them, and a save that only one of two nodes has.
+ */
 import { expect } from "vitest";
-import { isContentWrite } from "./content-write.ts";
 import type { Mount } from "./mount.ts";
+import { isContentWrite } from "./requests.ts";
 import { beginTwo, type More } from "./two-world.ts";
 
 export async function beginLinked(options: Pick<More, "features" | "request"> = {}) {
@@ -53,10 +55,7 @@ export async function halfUpdated(
     return sent === 1 ? undefined : "silent-before";
   };
   await it.save(it.alpha, "b", "new");
-  for (let waited = 0; sent < 2; waited += 100) {
-    if (waited > 30_000) throw new Error("the second is never sent");
-    await it.world.clock.advance(100);
-  }
+  await it.until(() => sent >= 2);
 }
 
 export const oneFile = (text: string) => (shown: Awaited<ReturnType<LinkedWorld["shown"]>>) => {

@@ -1,6 +1,6 @@
 /**
- * A plain tree in memory that answers system calls as any local disk does: what a mount that
- * nobody else writes to must look like at every moment. Knows nothing of mounts.
+ * A tree in memory that answers system calls as a local disk does: a mount that no other client writes to must look
+ * like it at every moment. Knows nothing of mounts.
  */
 import { CallError, type Calls, isWithin, type OpenHow, type Status, split } from "./calls.ts";
 

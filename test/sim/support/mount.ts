@@ -1,8 +1,7 @@
 /**
- * One mount without a kernel module: an engine with its files and rows in memory, and the process
- * around it, which can be killed between any two microtasks. What a dead process still has in hand
- * reaches nobody: its timers and answers never come, its files are closed, its rows are not those
- * the next one starts from.
+ * One mount without a kernel module: an engine with its files and rows in memory, and the process around it, which can
+ * be killed between any two microtasks. Work of a dead process has no effect: its timers and answers never come, its
+ * files are closed, and the next one does not start from its rows.
  */
 import type { Client } from "../../../src/client/client.ts";
 import type { Gateway as Connected } from "../../../src/client/connect.ts";
@@ -70,7 +69,7 @@ export interface MountOptions {
   readonly name: string;
   /** Of chance. */
   readonly seed: number;
-  /** Whether whole files are passed on to the kernel; by default with even seeds. */
+  /** Whether whole files are passthrough; by default with even seeds. */
   readonly isPassing?: boolean;
   /** How long before the clock began its machine was started: what it does every so often, it does at times of its own. */
   readonly startedMs?: number;
@@ -84,7 +83,7 @@ export interface MountOptions {
   /** What the gateway is taken to be able to do, where not all. */
   readonly features?: Features | undefined;
   readonly faults?: readonly Fault[];
-  /** Streams of trees are cut now and then. */
+  /** Streams of trees are interrupted now and then. */
   readonly cutsTrees?: boolean;
   /** Right after anything that outlives the process, and at the fault points of the engine: it may be killed there. */
   readonly onStep?: ((mount: Mount, label: string) => void) | undefined;

@@ -1,4 +1,4 @@
-/** A world with one mount, for histories made by hand: what goes wrong with which request is told by rules. */
+/** A world with one mount, for histories made by hand: rules say which request meets which fault. */
 import { expect } from "vitest";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import type { Node } from "../../../src/contract/resources.ts";

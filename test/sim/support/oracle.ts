@@ -1,17 +1,15 @@
 /**
- * Remembers what programs were promised, and says whether it was kept:
+ * Remembers what programs were promised, and reports what was not kept:
  *
- * 1. A content a program finished writing (its close returned) is at the gateway at the end, as a
- *    version of some node, deleted ones included, unless a program destroyed those very bytes
- *    through the same mount before they were sent: wrote into the file, truncated it, or took its
- *    last name. Which file an operation meets is read from the mount's rows, so a content that
- *    moved aside is not destroyed by what happens to its old name.
- * 2. Nobody overwrites or deletes what he has not seen: when a mount's request replaces or deletes
- *    a head, that head is a version it wrote itself or showed before. Of a linked file one name may
- *    go with a newer head while, at that moment, another name that is not deleted has the same bytes
- *    as its head: nothing goes with it. And of a name that is behind he need not have shown what its
- *    node has still: what came in place of that under another name is enough (replaced.ts).
- * 3. What a mount deleted at the gateway does not come back there, however late listings are.
+ * 1. A content that a program finished writing (its close returned) is at the gateway at the end, as a version of some
+ *    node, deleted ones included, unless a program destroyed those very bytes through the same mount before they were sent:
+ *    wrote into the file, truncated it, or removed its last name. The file of an operation is read from the mount's rows,
+ *    so a content that was moved is not destroyed by a change of its old name.
+ * 2. No mount overwrites or deletes what it has not shown: when its request replaces or deletes a head, that head is a
+ *    version that it wrote or showed before. Of a linked file one name may go with a newer head while another name that is
+ *    not deleted has the same bytes as its head: nothing is lost with it. Of a name that is behind, the mount need not have
+ *    shown the content of the node: the one that replaced it under another name is enough (replaced.ts).
+ * 3. A node that a mount deleted at the gateway does not come back there, however late listings are.
  *
  * Contents are known by their hash; no two programs write the same bytes.
  */

@@ -1,5 +1,4 @@
-/** Somebody without a mount who changes the workspace straight at the gateway, asking nobody. */
-
+/** A client without a mount that changes the workspace at the gateway, without conditions. */
 import { RemoteError } from "../../../src/client/errors.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import { split } from "./calls.ts";

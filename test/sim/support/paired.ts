@@ -1,8 +1,7 @@
 /**
- * A mount and the model side by side: every call goes to both, and both must answer the same. A
- * call that a crash cut off is done or not done; which of the two is found out by looking. Where the
- * network keeps contents from being looked at, that may not tell: then the mount may be either, and
- * goes on beside a model of each until an answer or a look fits only one.
+ * A mount and the model side by side: every call goes to both, and both must answer the same. A call that a crash
+ * interrupted is done or not done; a look at the mount decides which. Where the network hides contents, a look may not
+ * decide: then the mount goes on beside a model of each outcome until an answer or a look fits only one.
  */
 import { CallError, type CallName, type Calls, codeOf, NETWORK_CODES } from "./calls.ts";
 import { CHUNK } from "./kernel.ts";
@@ -98,7 +97,7 @@ export function createPaired(first: Calls, start: Model, mayFail: () => boolean)
     return found.length === 0 ? undefined : found.join("; ");
   }
 
-  /** What one may have become by a call that was cut off. */
+  /** What one may have become by an interrupted call. */
   function becoming(before: Candidate, { name, args }: Call): Promise<Candidate[]> {
     const become = async (done: Argument[]) => {
       const after = { ...before, model: before.model.copy() };

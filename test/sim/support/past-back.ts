@@ -1,4 +1,4 @@
-/** A tree restored to a moment, and what a mount did taken back, as the commands do it; compared with what was recorded. */
+/** A tree restored to a moment, and the changes of a mount undone, as the commands do it; compared with the record. */
 import { isDeepStrictEqual } from "node:util";
 import { pathsOf } from "../../../src/cli/history/entries.ts";
 import { findNode } from "../../../src/cli/history/target.ts";

@@ -1,4 +1,4 @@
-/** The history folder as programs read it, for comparing with what was recorded. */
+/** The history folder as programs read it, for comparing with the record. */
 import { type Calls, codeOf } from "./calls.ts";
 import { type Moment, type NodeThen, pathsThen, shownNode } from "./past-record.ts";
 import { hashOf, type Line, readFile, type Tree } from "./tree.ts";

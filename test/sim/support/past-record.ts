@@ -1,6 +1,6 @@
 /**
- * What the gateway held after every request, as its rows of now said at that time: an oracle for everything that is told of
- * the past later. Nothing is read from the gateway's own history but who made a change, and when.
+ * A record of the gateway's rows after every request: an oracle for all that is shown of the past later. Of the
+ * gateway's own history only the author and the time of a change are read.
  */
 import type { Attributes } from "../../../src/contract/attributes.ts";
 import { type Author, author } from "../../../src/contract/resources.ts";

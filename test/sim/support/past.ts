@@ -1,6 +1,6 @@
 /**
- * The past of a workspace while a history is played and at its end: the history folder of every mount shows what was
- * recorded, a tree restored and an undo come to it. Chance decides what is looked at between two steps, by the seed.
+ * The past of a workspace, checked while a history is played and at its end: the history folder of every mount agrees
+ * with the record, and so do a restored tree and an undo. The seed decides what is looked at between two steps.
  */
 import { seededRandom } from "../../support/virtual-clock.ts";
 import { CallError, NETWORK_CODES } from "./calls.ts";

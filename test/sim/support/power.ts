@@ -1,4 +1,4 @@
-/** Power loss for a mount of a world: its rows go back to what was synced last, its files stay as they are. */
+/** Power loss for a mount of a world: its rows go back to their last sync, its files stay as they are. */
 import type { Rows } from "../../support/kept-rows.ts";
 import type { Mount, MountOptions } from "./mount.ts";
 

@@ -31,6 +31,9 @@ export function bytesOf(label: string, size: number): Buffer {
   return Buffer.alloc(size === 0 ? 0 : Math.max(size, text.length), text);
 }
 
+/** The same as a string of one byte a character; 40 bytes is what the worlds' `save` writes. */
+export const textOf = (label: string, size = 40) => bytesOf(label, size).toString("latin1");
+
 /** To be sent by a client. */
 export function sourceOf(content: Uint8Array | string): ContentSource {
   const bytes = typeof content === "string" ? Buffer.from(content) : content;

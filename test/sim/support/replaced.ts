@@ -1,7 +1,7 @@
 /**
- * Which contents of a linked file came in place of which: a node of it that is behind has one that was replaced under
- * another of its names, and a mount that came in between has shown only what replaced it. Told by what the gateway has
- * of the file's nodes, and by what the mount that wrote a content knew of its names, of which only one may have got it.
+ * Which contents of a linked file replaced which. A node of it that is behind has a content that was replaced under
+ * another of its names, and a mount that came later has shown only the newer one. Known from the versions of the file's
+ * nodes at the gateway, and from the rows of the mount that wrote a content, of which only one node may have got it.
  */
 import type { WrittenNode } from "../../../src/contract/resources.ts";
 import type { Connection } from "../../../src/lib/sqlite/index.ts";

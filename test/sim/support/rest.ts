@@ -1,4 +1,4 @@
-/** Whether an engine has anything left to do, and what. */
+/** Whether an engine has work left, and which. */
 import type { Process } from "./mount.ts";
 import { rowsOf } from "./rows.ts";
 

@@ -1,4 +1,4 @@
-/** What the rows of a mount say now, asked for by SQL: what tests look at that the engine's interface does not tell. Reads only. */
+/** Queries of a mount's rows, for tests that look at more than the engine's interface shows. Reads only. */
 import type { Attributes } from "../../../src/contract/attributes.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
 
@@ -91,7 +91,7 @@ export function rowsOf(database: Connection) {
         .pluck()
         .get() as number | null,
     /** How many files with several names are yet to be brought up or looked at again. */
-    turns: () => number("SELECT count(*) FROM turn"),
+    linkLeases: () => number("SELECT count(*) FROM turn"),
     nameless: () => number("SELECT count(*) FROM nameless"),
     superseded: () => number("SELECT count(*) FROM superseded"),
     liveFiles: () => number("SELECT count(*) FROM live"),

@@ -1,6 +1,6 @@
 /**
- * Many histories made up by fast-check: from one seed, each shrunk to a short one when something
- * does not hold. `SIM_RUNS` and `SIM_SEED` change count and seed; the same seed is the same run.
+ * Random histories by fast-check: from one seed, and shrunk to a short one when something does not hold. `SIM_RUNS` and
+ * `SIM_SEED` change count and seed; the same seed is the same run.
  */
 import fc from "fast-check";
 import { ALL_FEATURES, type Features } from "../../../src/contract/features.ts";

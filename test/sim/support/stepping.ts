@@ -1,7 +1,6 @@
 /**
- * Files and rows that tell of each thing they do that outlives the process, right after it is done.
- * What a successor finds depends on nothing but how far this sequence came: a kill at each of its
- * places is a kill at every place.
+ * Files and rows that report each effect that outlives the process, right after it. What a successor finds depends only
+ * on how far this sequence came: a kill at each of its places is a kill at every place.
  */
 import type { Files, OpenFile } from "../../../src/lib/files.ts";
 import type { Connection } from "../../../src/metadata/database.ts";

@@ -1,4 +1,4 @@
-/** The steps a history is made of, and how fast-check makes them up: few names, so that they meet. */
+/** The steps of a history, and how fast-check draws them: few names, so that they meet. */
 import fc from "fast-check";
 import { describeProgram, type Program } from "./programs.ts";
 import { REFUSALS, type Refusal, WITHDRAWABLE, type Withdrawable } from "./transport.ts";

@@ -1,4 +1,4 @@
-/** What the histories of a run were made of: counted while they are played. */
+/** Counts of what the histories of a run consist of. */
 import type { Step } from "./steps.ts";
 import type { Fault, Refusal } from "./transport.ts";
 

@@ -1,4 +1,4 @@
-/** A world with one mount whose requests can be changed on their way, or bear another token. */
+/** A world with one mount whose requests can be changed on their way, or carry another token. */
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import { signToken } from "../../../src/gateway/tokens.ts";
 import { begin, there } from "./one-world.ts";

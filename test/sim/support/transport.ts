@@ -1,7 +1,6 @@
 /**
- * The network between one mount and the gateway, on the virtual clock: a Transport that hands
- * requests to the gateway's core and misbehaves by seed. Knows nothing of engines and of what a
- * request is for.
+ * The network between one mount and the gateway, on the virtual clock: a Transport that hands requests to the gateway's
+ * core and fails by seed. Knows nothing of engines and of what a request is for.
  */
 import { RemoteError } from "../../../src/client/errors.ts";
 import {
@@ -77,7 +76,7 @@ export interface Weather {
 /** Silence after which the client gives up; shorter than the real one's, which is 10 s and more. */
 const PATIENCE_MS = 10_000;
 const LATE_MS = 30_000;
-/** Lines after which a stream is cut. */
+/** Lines after which a stream is interrupted. */
 const LINE_CUT_SHARE = 0.1;
 /** Between two drops of a slow answer. */
 const DROP_MS = 300;
@@ -97,7 +96,7 @@ export interface SimTransportOptions {
   readonly onRequest?: ((met: Fault | Refusal | "offline" | undefined) => void) | undefined;
   /** Instead of the weather, for requests it has a say about; "none": nothing goes wrong. */
   readonly choose?: ((request: HttpRequest) => Fault | "none" | undefined) | undefined;
-  /** Streams of trees are cut now and then. */
+  /** Streams of trees are interrupted now and then. */
   readonly cutsTrees?: boolean | undefined;
   /** The gateway has no stream of a tree. */
   readonly lacksTrees?: boolean | undefined;
@@ -257,7 +256,7 @@ export function createSimTransport(options: SimTransportOptions): Transport {
   };
 }
 
-/** The body as the gateway reads it: piece by piece, each as it is when its turn comes. */
+/** The body as the gateway reads it: piece by piece, each as it is when it is read. */
 function streamed(request: HttpRequest, way: () => Promise<void>): RequestBody | undefined {
   const { body, signal } = request;
   if (body === undefined) return undefined;

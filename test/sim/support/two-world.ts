@@ -1,4 +1,4 @@
-/** A world with two mounts, for histories made by hand: what goes wrong with which request is told by rules. */
+/** A world with two mounts, for histories made by hand: rules say which request meets which fault. */
 import { expect } from "vitest";
 import type { HttpRequest } from "../../../src/contract/http.ts";
 import { SEED } from "../../support/seed.ts";
@@ -10,8 +10,8 @@ import type { Fault } from "./transport.ts";
 import { readFile } from "./tree.ts";
 import { createWorld, type WorldOptions } from "./world.ts";
 
-/** Nothing that waits to see whether somebody else does it waits longer. */
-export const TURNS_MS = 150_000;
+/** Longer than any link lease, and than any wait for another mount to act. */
+export const LEASES_MS = 150_000;
 
 type Rule = (request: HttpRequest) => Fault | "none" | undefined;
 
@@ -47,10 +47,26 @@ export async function beginTwo({ request, ...more }: More = {}) {
     rules,
     calls,
     labelOf,
+    /** By name, the labels of the files that a mount shows in a folder. */
+    async labels(mount: Mount, folder = "") {
+      const all: Record<string, string> = {};
+      for (const name of await world.run(calls(mount).list(folder))) {
+        const path = folder === "" ? name : `${folder}/${name}`;
+        if ((await world.run(calls(mount).stat(path))).kind !== "folder") all[name] = await labelOf(mount, path);
+      }
+      return all;
+    },
     run: (mount: Mount, what: Program, label = "") => world.run(runProgram(calls(mount), what, label)),
     async drain(mount: Mount) {
       const drained = mount.process?.engine.drain({ settle: true, signal: new AbortController().signal });
       expect(await world.run(drained ?? Promise.reject(new Error("down")))).toEqual({ drained: true, left: [] });
+    },
+    /** Lets time go by until it is so. */
+    async until(isSo: () => boolean | Promise<boolean>, limitMs = 30_000) {
+      for (let waited = 0; !(await isSo()); waited += 100) {
+        if (waited >= limitMs) throw new Error(`not so after ${limitMs} ms`);
+        await world.clock.advance(100);
+      }
     },
     /** What the tables of a mount say. */
     rows: ({ name, process }: Mount) => rowsOf(process?.database ?? expect.unreachable(`${name} is down`)),

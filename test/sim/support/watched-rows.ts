@@ -1,4 +1,4 @@
-/** Rows that tell of each statement that is run on them: how much work something is, and what it looks for. */
+/** Rows that report each statement that is run on them, for tests of how much work something is. */
 import type { Connection } from "../../../src/metadata/database.ts";
 
 /** `ran`: once a statement has run, with how many rows it answered. */

@@ -1,6 +1,6 @@
 /**
- * Everything of one history: the clock, one gateway, the mounts, and a client of somebody else.
- * What happens is written down line by line; the same seed gives the same lines.
+ * All parts of one history: the clock, one gateway, the mounts, and another client. Events are logged line by line; the
+ * same seed gives the same lines.
  */
 import type { Client } from "../../../src/client/client.ts";
 import { type Gateway as Connected, connect } from "../../../src/client/connect.ts";
@@ -68,7 +68,7 @@ export interface WorldOptions {
   /** What the gateway is taken to be able to do, where not all. */
   readonly features?: Features | undefined;
   readonly faults?: readonly TransportFault[] | undefined;
-  /** Streams of trees are cut now and then. */
+  /** Streams of trees are interrupted now and then. */
   readonly cutsTrees?: boolean;
   /** False: the kernel is given no file. By default one of two mounts has it; see mount.ts. */
   readonly isPassing?: false | undefined;

@@ -1,13 +1,13 @@
-/** The kinds of world histories are played in: what the tests run by fixed seeds, and a soak by drawn ones. */
+/** The kinds of world for random histories: the tests play them by fixed seeds, a soak by drawn ones. */
 import type { Features } from "../../../src/contract/features.ts";
 import { PLAIN, PLAINEST, without } from "../../support/features.ts";
-import type { RunOptions } from "./run.ts";
+import { playHistories, type RunOptions, runSettings } from "./run.ts";
+import { createTally, describeTally } from "./tally.ts";
 import { FAULTS } from "./transport.ts";
 
 export interface WorldKind {
   /** As its test is called. */
   readonly name: string;
-  readonly file: string;
   readonly options: Omit<RunOptions, "count" | "seed">;
 }
 
@@ -16,25 +16,21 @@ const LAG = { path: 3_000, journal: 5_000, id: 0 };
 
 export const ONE: WorldKind = {
   name: "a mount alone shows what a plain folder would, at every moment",
-  file: "histories-one-mount.test.ts",
   options: { mounts: 1, lag: LAG },
 };
 
 export const TWO: WorldKind = {
   name: "two mounts of one workspace end in agreement, with every finished content kept",
-  file: "histories-several-mounts.test.ts",
   options: { mounts: 2 },
 };
 
 export const THREE: WorldKind = {
   name: "three mounts of one workspace end in agreement, with every finished content kept",
-  file: "histories-several-mounts.test.ts",
   options: { mounts: 3 },
 };
 
 export const PAST: WorldKind = {
   name: "the past of two mounts is what was recorded, and a tree restored and an undo come to it",
-  file: "past.test.ts",
   options: { mounts: 2, hasPast: true },
 };
 
@@ -51,7 +47,6 @@ const faultsOf = ({ isFull }: Features) => (isFull ? FAULTS : FAULTS.filter((fau
 const lesser = (mounts: 1 | 2, what: string): readonly WorldKind[] =>
   KINDS.map(([name, features]) => ({
     name: `${what} on ${name}`,
-    file: "histories-lesser-gateways.test.ts",
     options: { mounts, features, faults: faultsOf(features), ...(mounts === 1 ? { lag: LAG } : {}) },
   }));
 
@@ -60,8 +55,19 @@ export const LESSER: readonly WorldKind[] = [
   ...lesser(2, "two mounts agree"),
 ];
 
+/** Histories of the kind, as many as a test plays; tells what they were made of, and returns a failure as text. */
+export async function playKind({ name, options }: WorldKind, count: number): Promise<string | undefined> {
+  const settings = runSettings(count, 1);
+  console.log(`${name}: SIM_SEED=${settings.seed} SIM_RUNS=${settings.count}`);
+  const tally = createTally();
+  const failure = await playHistories({ ...options, ...settings, tally });
+  console.log(describeTally(tally));
+  return failure?.text;
+}
+
 /** What to type to see a failure again. */
-export function commandFor({ name, file }: WorldKind, { seed, path }: { seed: number; path: string }): string {
-  const test = `npx vitest run --config=test/vitest.config.ts test/sim/${file} -t '${name}'`;
+export function commandFor({ name, options }: WorldKind, { seed, path }: { seed: number; path: string }): string {
+  const file = options.hasPast === true ? "past" : "histories";
+  const test = `npx vitest run --config=test/vitest.config.ts test/sim/${file}.test.ts -t '${name}'`;
   return `SIM_SEED=${seed} SIM_PATH=${path} ${test}`;
 }
