@@ -27,7 +27,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const choose = (settings: DaemonSettings) => chooseOwners(settings, folder, rows);
 
-test("a new state dir of root's shows real ones where others are let in", () => {
+test("a new state dir of root's shows real owners where other users have access", () => {
   expect(choose(ALONE)).toBe("mine");
   expect(choose({ ...SHARED, ...BY_LIBRARY })).toBe("mine");
   expect(choose(SHARED)).toBe(byDefault);

@@ -151,7 +151,7 @@ const CASES: Case[] = [
     reply: bytesOf(5n, 0, 0),
   },
   {
-    name: "OPEN of a file that is passed on, whose pages do not count",
+    name: "OPEN of a passthrough file, whose pages do not count",
     opcode: 14,
     nodeid: 3,
     body: [0o100001, 0],

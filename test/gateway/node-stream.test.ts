@@ -179,7 +179,7 @@ test("what changes while it is read changes nothing of it", async () => {
   expect(byId(read.nodes)).toStrictEqual(byId(before));
 });
 
-test("a cut stream goes on at any of its lines, in the same snapshot", async () => {
+test("an interrupted stream goes on at any of its lines, in the same snapshot", async () => {
   await smallTree();
   const all = await readLines();
   await core.file("/a/0/later", "x");

@@ -1,4 +1,4 @@
-/** Whose turn it is to bring the names of a linked file together, as rows. */
+/** Link leases as rows: which mount updates the names of a linked file, until when, and how far it came. */
 import { beforeEach, expect, test } from "vitest";
 import { rowTime } from "../../src/lib/clocks.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
@@ -16,7 +16,7 @@ function file(): InodeId {
   return metadata.inodes.create({ kind: "file", content: "clean", ...about }).id;
 }
 
-test("one that has begun ends when it was to, however often something comes in", () => {
+test("a link lease ends at its first end, however often it is begun again", () => {
   const [a, b] = [file(), file()];
   expect([metadata.linkLeases.get(a), metadata.linkLeases.nextEnd()]).toEqual([undefined, undefined]);
   metadata.linkLeases.begin(a, rowTime(200));
@@ -28,7 +28,7 @@ test("one that has begun ends when it was to, however often something comes in",
   expect([metadata.linkLeases.ended(rowTime(200))?.inode, metadata.linkLeases.nextEnd()]).toEqual([a, 200]);
 });
 
-test("where it was broken off it goes on; by a clock that begins anew it is over", () => {
+test("an interrupted update goes on where it was; with a clock that begins anew the link lease is over", () => {
   const a = file();
   metadata.linkLeases.begin(a, rowTime(10_000));
   metadata.linkLeases.reached(a, entryId(7));
@@ -37,14 +37,14 @@ test("where it was broken off it goes on; by a clock that begins anew it is over
   expect(metadata.linkLeases.ended(rowTime(500))).toEqual({ inode: a, endsAt: 500, reached: 7 });
 });
 
-test("a file that goes takes its turn along", () => {
+test("the link lease of a file goes with the file", () => {
   const a = file();
   metadata.linkLeases.begin(a, rowTime(1));
   metadata.inodes.remove(a);
   expect([metadata.linkLeases.ended(rowTime(1)), metadata.linkLeases.nextEnd()]).toEqual([undefined, undefined]);
 });
 
-test("of its names, so many at a time are to be looked at, but for those that wait for their own time", () => {
+test("names are made due in slices, but for those that have a time of their own", () => {
   const [folder, inode, other] = [file(), file(), file()];
   const row = (name: string, of: InodeId, change: object) => {
     const { id } = metadata.entries.create(folder, name, of);

@@ -61,8 +61,8 @@ const show = async (mount: TestMount) =>
 const drain = async (mount: TestMount) =>
   check(await place.wsfs(["drain", mount.dir, "--timeout", "60"], { timeoutMs: 90_000 }));
 
-test.each([["passed on to the kernel"], ["served by the daemon", "--no-passthrough"]])(
-  "%s: what is held open hides nothing, and what is written to it is kept",
+test.each([["passthrough"], ["served by the daemon", "--no-passthrough"]])(
+  "%s: a file that is open hides no remote change, and what is written to it is kept",
   { timeout: 240_000 },
   async (_, ...args) => {
     const gateway = await place.gateway();

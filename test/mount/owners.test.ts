@@ -1,5 +1,5 @@
 /**
- * Real owners on root's mount that others are let into: makers own what they make, chown and permissions are those of
+ * Real owners on root's mount that other users have access to: makers own what they make, chown and permissions are those of
  * a disk (the plain folder beside it is the control), and owners are on other mounts by name. Needs root.
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -174,7 +174,7 @@ describe("at the gateway and on other mounts", () => {
     expect(check(await place.wsfs(["status", kept.dir])).stdout).toMatch(/^owners {5}real: /m);
   });
 
-  it("a program with a set-user-id or set-group-id bit gets in where others are let in, and nowhere else", async () => {
+  it("a program with a set-user-id or set-group-id bit has access where other users have, and nowhere else", async () => {
     gateway = await place.gateway();
     check(
       await place.sh(`cp /bin/cat user && cp /bin/cat group && chown ${STRANGER} user && chgrp ${GROUP} group

@@ -125,13 +125,13 @@ it("what is written through a mapping arrives, however long after close", async 
   expect((await nodeOf(gateway)).contentHash).toBe(now.slice(0, 64));
 });
 
-it("a file changes between served and passed on without an old page", async () => {
+it("a file changes between served by the daemon and passthrough without an old page", async () => {
   const gateway = await place.gateway();
   const first = await place.mount(gateway, { name: "first" });
   check(await first.sh("printf 'first version' > f"));
   await first.umount("--drain=60");
   const mount = await place.mount(gateway, { name: "other" });
-  // Not here yet: served, and kept by the kernel. Then passed on, then served again for the bits of its mode.
+  // Not here yet: served, and cached by the kernel. Then passthrough, then served again for the bits of its mode.
   const script =
     "show() { cat f; echo; }; show; printf SECOND 1<>f; show; chmod u+s f; show; printf 'third!' 1<>f; show";
   const { stdout } = check(await mount.sh(script));

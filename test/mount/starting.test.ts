@@ -32,7 +32,7 @@ interface Front {
   count(): number;
 }
 
-/** Answers in the place of the gateway; calls with false are passed on to it. */
+/** Answers in the place of the gateway; calls with false are forwarded to it. */
 async function inFrontOf(
   gateway: TestGateway | undefined,
   answer: (count: number, destroy: () => void, status: (code: number) => void) => boolean,

@@ -205,7 +205,7 @@ describe.skipIf(!canMount)("with a mount (root and /dev/fuse)", () => {
     expectNothingLeft(trial);
   });
 
-  it("passes on what the daemon wants the starter to know", async () => {
+  it("forwards what the daemon reports to the starter", async () => {
     const trial = start("note");
     await vi.waitFor(() => expect(trial.status()).toContain("ready"), patiently);
     expect(trial.status()).toBe(`note the first\nnote the second\nready ${trial.daemonPid()}\n`);
@@ -336,7 +336,7 @@ describe.skipIf(!canMount)("with a mount (root and /dev/fuse)", () => {
     expectNothingLeft(trial);
   });
 
-  it("passes on that the daemon did not end well after a stop", async () => {
+  it("forwards that the daemon did not end well after a stop", async () => {
     const trial = start("ends-with-9");
     await ready(trial);
     trial.supervisor.kill("SIGTERM");

@@ -35,7 +35,7 @@ async function countingWorld(isPassing: boolean) {
   return { world, context, root, commitsOf };
 }
 
-test("passed on, a create is one commit, a close one, its end none, and opening it again none", async () => {
+test("of a passthrough file a create is one commit, a close one, its end none, and opening it again none", async () => {
   const { world, context, root, commitsOf } = await countingWorld(true);
   for (const name of ["a", "b"]) {
     const made = await commitsOf(() => createFileSystem(context).create(CALLER, root, name, 0o644, WRITING));

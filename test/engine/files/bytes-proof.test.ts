@@ -372,7 +372,7 @@ test("what a power cut kept of a write, and the rows had not heard of, comes aga
   ]);
 });
 
-test("what is not checked is not passed on to the kernel", async () => {
+test("a file with unverified ranges is not passthrough", async () => {
   const world = await createBytesWorld({}, { isPassing: true });
   const inode = world.addRemote(CONTENT);
   const handle = await world.open(inode, { write: true });

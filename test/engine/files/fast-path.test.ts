@@ -1,4 +1,4 @@
-/** READs and WRITEs that pass us by: which may, and that no flow misses one. */
+/** READs and WRITEs on the fast path: which of them may take it, and that no flow misses one. */
 import { expect, test } from "vitest";
 import type { HandleId } from "../../../src/engine/api/index.ts";
 import { createDisk } from "../../../src/engine/host/index.ts";
@@ -18,7 +18,7 @@ async function written(world: BytesWorld): Promise<{ id: InodeId; handle: Handle
 
 const passes = (world: BytesWorld, handle: HandleId) => world.fastPath.write(handle, LATER, 0);
 
-test("after one write of a handle the next ones pass, for a moment, and none after its end", async () => {
+test("after one write of a handle the next ones take the fast path, for a moment, and none after its end", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();
   expect(passes(world, handle)).toBe(false);
@@ -35,7 +35,7 @@ test("after one write of a handle the next ones pass, for a moment, and none aft
   await world.close(other);
 });
 
-test("a read passes once all is here and found right, not before", async () => {
+test("a read takes the fast path once all bytes are here and verified, not before", async () => {
   const world = await createBytesWorld();
   const content = pattern(3 * 1024 * 1024);
   const inode = world.addRemote(content);
@@ -50,7 +50,7 @@ test("a read passes once all is here and found right, not before", async () => {
   expect(world.fastPath.read(handle, 100, 5)).toBeUndefined();
 });
 
-test("bytes that are here and not found right yet are read the long way", async () => {
+test("bytes that are here and not verified yet do not take the fast path", async () => {
   const world = await createBytesWorld();
   const content = pattern(2 * 1024 * 1024);
   const inode = world.addRemote(content, { hash: hashOf(pattern(10)) });
@@ -62,7 +62,7 @@ test("bytes that are here and not found right yet are read the long way", async 
   await world.close(handle);
 });
 
-test("nothing passes into a file of which bytes are missing, nor where somebody counts how much is written", async () => {
+test("no write takes the fast path into a file with missing ranges, nor where unsent bytes are limited", async () => {
   const world = await createBytesWorld();
   const part = await world.open(world.addRemote(pattern(3 * 1024 * 1024)), { write: true });
   await world.write(part, 0, FIRST);
@@ -76,7 +76,7 @@ test("nothing passes into a file of which bytes are missing, nor where somebody 
   await world.close(handle);
 });
 
-test("nothing passes into a file with privileges, which a write takes away, nor once it was given some", async () => {
+test("no write takes the fast path into a file with privileges, which a write takes away, nor once it was given some", async () => {
   const world = await createBytesWorld();
   const { id, handle } = await written(world);
   const mode = (bits: number) =>
@@ -170,7 +170,7 @@ for (const [name, flow] of Object.entries(FLOWS)) {
   });
 }
 
-test("what passed is found after a crash, and after power loss is not taken for whole", async () => {
+test("a write on the fast path is found after a crash, and after power loss is not taken for whole", async () => {
   const world = await createBytesWorld();
   const { id, handle } = await written(world);
   await createFileSystem(world.context).fsync(CALLER, handle, false);

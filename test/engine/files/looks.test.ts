@@ -19,7 +19,7 @@ interface Passed {
   close(): Promise<void>;
 }
 
-/** A file of the gateway that is all here, and passed on. */
+/** A passthrough file of the gateway that is all here. */
 async function begin() {
   const world = await createBytesWorld({}, { isPassing: true });
   const { context, clock, passthrough } = world;
@@ -29,7 +29,7 @@ async function begin() {
   Object.assign(context, { dirtyLog: { ...context.dirtyLog } });
   const openPassed = async (flags = WRITING): Promise<Passed> => {
     const { handle, backing } = await createFileSystem(context).open(CALLER, kernelNodeId, flags);
-    if (backing === undefined || passthrough === undefined) throw new Error("not passed on");
+    if (backing === undefined || passthrough === undefined) throw new Error("not passthrough");
     const file = passthrough.fileOf(backing);
     return { handle, write: (text) => file.write(Buffer.from(text), 0), close: () => world.close(handle) };
   };

@@ -1,4 +1,7 @@
-/** A snapshot of a passed file that ends at any moment while a writer is being admitted: what he writes then is neither lost nor called whole. */
+/**
+ * A snapshot of a passthrough file that ends at any moment while a writer opens it: bytes written then are neither lost nor
+ * called whole.
+ */
 import { expect, test } from "vitest";
 import type { OpenFlags } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
@@ -47,8 +50,8 @@ const CASES = STATES.flatMap((state) => MOMENTS.map((moment) => ({ state, moment
   ({ state, moment }) => state !== "written" || moment !== "syncRows",
 );
 
-/** A writer has been admitted, and a snapshot was made while he was at `moment`. */
-async function admitDuringSnapshot({ state, moment }: (typeof CASES)[number]) {
+/** A writer has opened the file, and a snapshot was made while it was at `moment`. */
+async function openedDuringSnapshot({ state, moment }: (typeof CASES)[number]) {
   const one = await begin(state);
   const { world, id, kernelNodeId, cacheFile } = one;
   const { context } = world;
@@ -69,19 +72,22 @@ async function admitDuringSnapshot({ state, moment }: (typeof CASES)[number]) {
   return { ...one, write: (bytes: string) => one.write(backing, bytes) };
 }
 
-test.each(CASES)("killed then, what he wrote is there and is sent: $state before, snapshot at $moment", async (it) => {
-  const { world, id, write } = await admitDuringSnapshot(it);
-  write("late");
-  const next = world.crash();
-  await next.recover();
-  expect(await snapshot(next, id)).toBe("taken");
-  expect(next.inode(id).hash).toBe(hashOf(Buffer.from("latehead")));
-});
+test.each(CASES)(
+  "after a crash the written bytes are there and are sent: $state before, snapshot at $moment",
+  async (it) => {
+    const { world, id, write } = await openedDuringSnapshot(it);
+    write("late");
+    const next = world.crash();
+    await next.recover();
+    expect(await snapshot(next, id)).toBe("taken");
+    expect(next.inode(id).hash).toBe(hashOf(Buffer.from("latehead")));
+  },
+);
 
 test.each(CASES)(
-  "after power loss what he was writing replaces nothing: $state before, snapshot at $moment",
+  "after power loss the bytes being written replace nothing: $state before, snapshot at $moment",
   async (it) => {
-    const { world, write } = await admitDuringSnapshot(it);
+    const { world, write } = await openedDuringSnapshot(it);
     write("torn");
     await world.context.syncRows();
     const next = await world.powerLoss();

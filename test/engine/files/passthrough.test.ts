@@ -1,4 +1,4 @@
-/** Files that the kernel reads and writes itself: what is passed on, and that no write of it goes unnoticed. */
+/** Passthrough files, which the kernel reads and writes by itself: which files are, and that no write of one goes unnoticed. */
 import { expect, test } from "vitest";
 import { FsError, type HandleId, type OpenFlags } from "../../../src/engine/api/index.ts";
 import { requireRange } from "../../../src/engine/files/fetch.ts";
@@ -35,7 +35,7 @@ interface Passed {
 
 async function openPassed(world: BytesWorld, { id }: Inode, flags = WRITING): Promise<Passed> {
   const { handle, backing } = await createFileSystem(world.context).open(CALLER, world.inode(id).kernelNodeId, flags);
-  if (backing === undefined || world.passthrough === undefined) throw new Error("not passed on");
+  if (backing === undefined || world.passthrough === undefined) throw new Error("not passthrough");
   const file = world.passthrough.fileOf(backing);
   return { handle, write: (bytes, at = 0) => file.write(bytes, at), close: () => world.close(handle) };
 }
@@ -66,7 +66,7 @@ async function after(world: BytesWorld): Promise<BytesWorld> {
 const snapshot = (world: BytesWorld, { id }: Inode) => world.context.snapshots.take(id, CALLER.signal);
 const text = async (world: BytesWorld, inode: Inode) => Buffer.from(await world.readAll(inode)).toString();
 
-test("what was written is told at close, and sent", async () => {
+test("a write is detected at close, and sent", async () => {
   const world = await passing();
   const { inode, handle } = await world.create();
   await world.close(handle);
@@ -80,7 +80,7 @@ test("what was written is told at close, and sent", async () => {
   expect(world.passthrough?.registered()).toBe(0);
 });
 
-test("of what makes a file longer or shorter the kernel knows itself; of any other change it is told", async () => {
+test("a change of the size needs no invalidation; any other change of attributes that the kernel holds does", async () => {
   const world = await passing();
   const { id, kernelNodeId } = await whole(world);
   const told: number[] = [];
@@ -120,9 +120,9 @@ test("of what makes a file longer or shorter the kernel knows itself; of any oth
 
 test.each([
   { how: "made longer", open: WRITING, at: HEAD.length },
-  { how: "cut short", open: { ...WRITING, truncate: true }, at: 0 },
+  { how: "made shorter", open: { ...WRITING, truncate: true }, at: 0 },
 ])(
-  "$how while a reader kept it open and told after its close, it is told again of what a mapping does",
+  "$how while a reader keeps it open, with attributes asked for after its close: a write to a mapping is invalidated again",
   async (before) => {
     const world = await passing();
     const { id, kernelNodeId } = await whole(world);
@@ -144,7 +144,7 @@ test.each([
   },
 );
 
-test("an open that fails after it has cut the file short is told: the kernel knows of no such open", async () => {
+test("an open that fails after it has truncated the file is invalidated: the kernel knows of no such open", async () => {
   const world = await passing();
   const { id, kernelNodeId } = await whole(world);
   const told: number[] = [];
@@ -160,7 +160,7 @@ test("an open that fails after it has cut the file short is told: the kernel kno
   expect(told).toContain(id);
 });
 
-test("so is a change that fails after it has cut the file short", async () => {
+test("a change that fails after it has truncated the file is invalidated too", async () => {
   const world = await passing();
   const { id, kernelNodeId } = await whole(world);
   let forgotten = 0;
@@ -179,7 +179,7 @@ test("so is a change that fails after it has cut the file short", async () => {
   expect(forgotten).toBe(1);
 });
 
-test("what is written after the last flush is told when the last handle goes", async () => {
+test("a write after the last flush is detected when the last handle goes", async () => {
   const world = await passing();
   const inode = await whole(world);
   const file = await openPassed(world, inode);
@@ -191,7 +191,7 @@ test("what is written after the last flush is told when the last handle goes", a
   expect(await text(world, inode)).toBe("newshead");
 });
 
-test("a writer who comes and goes while the last one's file is looked at does not go unnoticed", async () => {
+test("a writer that opens and closes the file during the last close of another one does not go unnoticed", async () => {
   const world = await passing();
   const { context, clock } = world;
   const inode = await whole(world);
@@ -215,7 +215,7 @@ test("a writer who comes and goes while the last one's file is looked at does no
   expect(world.inode(inode.id).hash).toBe(hashOf(Buffer.from("later news")));
 });
 
-test("a write that leaves the times as they were is noticed all the same", async () => {
+test("a write that leaves the times as they were is detected all the same", async () => {
   const world = await passing();
   const { inode, handle } = await world.create();
   await world.close(handle);
@@ -232,7 +232,7 @@ test("a write that leaves the times as they were is noticed all the same", async
   expect(world.inode(inode.id).hash).toBe(hashOf(Buffer.from("more")));
 });
 
-test("opened for writing and not written to, a file is as clean as before", async () => {
+test("a file that is opened for writing and not written to is as clean as before", async () => {
   const world = await passing();
   const inode = await whole(world);
   const { hash } = world.inode(inode.id);
@@ -240,7 +240,7 @@ test("opened for writing and not written to, a file is as clean as before", asyn
   expect(world.inode(inode.id)).toMatchObject({ content: "clean", hash });
 });
 
-test("after a crash the file is looked at, written to or not", async () => {
+test("after a crash the file is looked at, whether it was written or not", async () => {
   for (const isWritten of [true, false]) {
     const world = await passing();
     const inode = await whole(world);
@@ -252,7 +252,7 @@ test("after a crash the file is looked at, written to or not", async () => {
   }
 });
 
-test("what is written after a snapshot is not lost in a crash", async () => {
+test("a write after a snapshot is not lost in a crash", async () => {
   for (const isWritten of [true, false]) {
     const world = await passing();
     const inode = await whole(world);
@@ -272,7 +272,7 @@ test("what is written after a snapshot is not lost in a crash", async () => {
   }
 });
 
-test("synced and closed, the content counts as whole after power loss", async () => {
+test("a content that was synced and closed counts as whole after power loss", async () => {
   const { world, inode, file } = await synced();
   await file.close();
   while (world.context.fileState.tasks.size > 0) await Promise.all(world.context.fileState.tasks);
@@ -281,7 +281,7 @@ test("synced and closed, the content counts as whole after power loss", async ()
   expect(await snapshot(next, inode)).toBe("taken");
 });
 
-test("written to again after it was synced, or open still, it is held", async () => {
+test("a content that was written again after its sync, or is still open, is quarantined", async () => {
   for (const isClosed of [true, false]) {
     const world = await passing();
     const inode = await whole(world);
@@ -297,7 +297,7 @@ test("written to again after it was synced, or open still, it is held", async ()
   }
 });
 
-test("a writer who is admitted while the file is synced is not called safe when that ends", async () => {
+test("a writer opens the file during a sync: its bytes do not count as durable when that ends", async () => {
   const world = await passing();
   const inode = await whole(world);
   const before = await openPassed(world, inode);
@@ -323,7 +323,7 @@ test("a writer who is admitted while the file is synced is not called safe when 
   expect(await snapshot(next, inode)).toBe("quarantined");
 });
 
-test("with a snapshot from while it was open and not written to since, it is not held", async () => {
+test("a content with a snapshot from while it was open, and not written since, is not quarantined", async () => {
   const { world, inode } = await synced();
   expect(await snapshot(world, inode)).toBe("taken");
   await world.context.syncRows();
@@ -332,7 +332,7 @@ test("with a snapshot from while it was open and not written to since, it is not
   expect(await snapshot(next, inode)).toBe("taken");
 });
 
-test("what is not all here, held, or would have to lose bits of its mode is not passed on", async () => {
+test("a file that is not all here, or whose write takes bits of its mode away, is not passthrough", async () => {
   const world = await passing();
   const { id } = world.addRemote(HEAD, { name: "b" });
   expect(await isPassed(world, world.inode(id))).toBe(false);
@@ -360,7 +360,7 @@ test("all handles of a file are served as the first one is", async () => {
   expect(world.passthrough?.registered()).toBe(0);
 });
 
-test("where nobody can be told what was written, the next writer tells it", async () => {
+test("a write that could not be detected is detected for the next writer", async () => {
   const world = await passing();
   const inode = await whole(world);
   const file = await openPassed(world, inode);
@@ -375,7 +375,7 @@ test("where nobody can be told what was written, the next writer tells it", asyn
   expect(await text(world, inode)).toBe("newshead");
 });
 
-test("a writer passed on beside a reader of before there was a quota: what he adds counts, and waits", async () => {
+test("a passthrough writer beside a reader from before there was a quota: the bytes it adds count, and wait", async () => {
   const world = await passing();
   const { context } = world;
   const inode = await whole(world);
@@ -400,7 +400,7 @@ test("a writer passed on beside a reader of before there was a quota: what he ad
   expect(await isPassed(world, inode)).toBe(false);
 });
 
-test("on a disk with little room nobody begins to write unheard: cached files could not make way in time", async () => {
+test("on a disk with little room no file becomes passthrough for a writer: cached files could not be evicted in time", async () => {
   const world = await passing();
   const inode = await whole(world);
   let available = 2 ** 30;
@@ -419,7 +419,7 @@ test("on a disk with little room nobody begins to write unheard: cached files co
   expect([await isPassed(world, inode, WRITING), await isPassed(world, inode, READING)]).toEqual([false, true]);
 });
 
-test("what the row says is missing still is not passed on to a writer: a crash would bring it again over what was written", async () => {
+test("a file with persisted missing ranges is not passthrough for a writer: a crash would fetch them over what was written", async () => {
   const world = await passing();
   const { context } = world;
   const { id, kernelNodeId } = world.addRemote(HEAD, { name: "a" });
@@ -446,7 +446,7 @@ test("what the row says is missing still is not passed on to a writer: a crash w
   expect(Buffer.from(await next.readAll(next.inode(id)))).toEqual(expected);
 });
 
-test("an open that fails when its handle is written down counts for nothing: the next one is passed on", async () => {
+test("an open that fails when its handle is stored counts for nothing: the next one is passthrough", async () => {
   const world = await passing();
   const { context } = world;
   const { id, kernelNodeId } = world.addRemote(HEAD, { name: "a" });

@@ -164,7 +164,7 @@ test.each([
   { how: "removed", isPassing: false, kept: "a" },
   { how: "removed", isPassing: true, kept: "a" },
 ] as const)(
-  "$how elsewhere (passed on: $isPassing), a program goes on with what it has open for writing, and what it writes is kept",
+  "$how elsewhere (passthrough: $isPassing), a program goes on with a file that it has open for writing, and what it writes is kept",
   async (given) => {
     const it = await worldWith(given.isPassing);
     const { inode, writing, reading } = await detached(it, given.how);

@@ -167,7 +167,7 @@ test("what is being done for a snapshot is known for as long as that lasts", asy
   expect(snapshotsUnderWay.size).toBe(0);
 });
 
-test("a writer that is admitted while a snapshot waits for its commit: the snapshot counts for nothing", async () => {
+test("a writer opens the file while a snapshot waits for its commit: the snapshot does not count", async () => {
   const world = await createBytesWorld();
   const id = await written(world);
   const { groupCommit } = world.context;

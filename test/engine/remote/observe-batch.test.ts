@@ -1,4 +1,4 @@
-/** Nodes read together that have moved: what else becomes of one on the way, becomes of it where it was. */
+/** Moved nodes that are observed together: a conflict, a crash or a late entry meanwhile finds each node in its own folder. */
 import { expect, test } from "vitest";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
 import { applyEntries } from "../../../src/engine/remote/follow.ts";
@@ -57,7 +57,7 @@ async function twoInFolder() {
   return { world, folder, files, told, names };
 }
 
-test("written here and there, a file that moved with others leaves its copy in its own folder", async () => {
+test("changed on both sides, a file that moved with others leaves its conflict copy in its own folder", async () => {
   const { world, folder, files, told, names } = await twoInFolder();
   const [x] = files;
   if (x === undefined) throw new Error("no file");
@@ -76,7 +76,7 @@ test("written here and there, a file that moved with others leaves its copy in i
   ).toEqual(["x (conflict)", "x2", "y2"]);
 });
 
-test("dead before they are observed, or one by one: what was noted of them is to be looked at", async () => {
+test("a noted node is due after a crash; one that is observed afterwards is not", async () => {
   const { world, told } = await twoInFolder();
   const { nodes } = world.context.metadata;
   observeTogether(world.context, [told("x", "x2", "new")], "id");
