@@ -202,8 +202,8 @@ export interface Engine {
    */
   retry(paths?: readonly string[]): Promise<RetryResult>;
   /**
-   * Sends everything that was changed before now, without debounce. Failures of the gateway do not make it reject. It
-   * ends when:
+   * Sends everything that was changed before now, without debounce. Failures of the gateway do not make it reject; an
+   * error of the rows does. It ends when:
    * - all changes are acknowledged (with `settle`: and shown by path index and journal);
    * - the signal aborts;
    * - no change that is left can be sent: each was refused, or waits for a refused one.
@@ -218,9 +218,14 @@ export interface Engine {
   /**
    * Another daemon takes over the mount. Nothing is sent any more. `quiet` must resolve when programs' requests are
    * answered or no longer awaited. Cache files stay open, because programs have them open: the process must end then.
+   * Rejects only as `quiet` does.
    */
   leave(quiet: () => Promise<unknown>): Promise<void>;
-  /** Stops the loops, aborts requests, syncs and closes everything. Unsent changes are sent after the next start. */
+  /**
+   * Stops the loops, aborts requests, syncs and closes everything. Unsent changes are sent after the next start. A last
+   * sync that fails is logged. Rejects with the error of the rows, or of the disk when a file cannot be closed; what
+   * was committed stays.
+   */
   stop(): Promise<void>;
 }
 

@@ -191,6 +191,7 @@ export interface FileSystem {
   setattr(caller: Caller, kernelNodeId: KernelNodeId, change: SetAttributes): Promise<Attributed>;
   /** EROFS: `mask` (as in access(2)) asks for writing, and the mount is read-only. The kernel checks permissions. */
   access(caller: Caller, kernelNodeId: KernelNodeId, mask: number): Promise<void>;
+  /** The room of the disk, or of the workspace if that has a quota. EIO: the disk does not tell its room. */
   statfs(caller: Caller): Promise<SpaceInfo>;
 
   /** EINVAL: not a symlink. */
@@ -288,8 +289,9 @@ export interface FileSystem {
     limit: number,
     withAttributes: boolean,
   ): Promise<FolderEntry[]>;
-  /** Makes names durable. */
+  /** Makes names durable. EIO: the state dir is gone. Else the disk's refusal of the sync, as fromDisk says. */
   fsyncdir(caller: Caller, handle: HandleId): Promise<void>;
+  /** Never fails: the program has gone on. */
   releasedir(handle: HandleId): Promise<void>;
 
   /**
@@ -306,6 +308,7 @@ export interface FileSystem {
   ): Promise<void>;
   /** ENODATA: it is not set. EOPNOTSUPP, EINVAL: as of setxattr. */
   getxattr(caller: Caller, kernelNodeId: KernelNodeId, name: string): Promise<Uint8Array>;
+  /** The names that getxattr can answer. ESTALE is its only error. */
   listxattr(caller: Caller, kernelNodeId: KernelNodeId): Promise<string[]>;
   /** ENODATA: it is not set. EOPNOTSUPP, EINVAL: as of setxattr. */
   removexattr(caller: Caller, kernelNodeId: KernelNodeId, name: string): Promise<void>;

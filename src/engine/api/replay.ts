@@ -74,7 +74,7 @@ export interface Replays {
   /**
    * Resolves once the kernel will look up the name that the current replay makes. Without it, a program that listed the
    * folder may have made the name known to the kernel already. `isCovered`: a file system is mounted over the name, and
-   * an invalidation would unmount it.
+   * an invalidation would unmount it. Never rejects.
    */
   prepare(isCovered: () => boolean): Promise<void>;
   /** True: the current replay makes this name, and the kernel does not know it or will look it up again. */

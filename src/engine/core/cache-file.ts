@@ -1,6 +1,9 @@
 /**
  * A cache file while it is open: the one local file that every open of a kernel node id reads and writes. This is its
  * interface for other rooms. Its state is in files/cache-file.ts, for files/ alone.
+ *
+ * The error of the disk: the system error itself, which fromDisk turns into that of a program. The error of the rows:
+ * see Rows in context.ts.
  */
 import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { FileStat } from "../../lib/files.ts";
@@ -132,21 +135,24 @@ export interface CacheFile {
    */
   untilTruncateKnown(signal: AbortSignal): Promise<boolean>;
 
-  /** Finds what passthrough writers wrote since the last look, and sets the content dirty for it. */
+  /**
+   * Finds what passthrough writers wrote since the last look, and sets the content dirty for it. Rejects with ESTALE,
+   * or with the error of the disk or the rows.
+   */
   detectWrites(): Promise<void>;
   /** Call it in the same turn as detectWrites ended: while `work` runs, no writes count as unseen. */
   whileSeen(work: () => void): void;
-  /** Records size and mtime of a written file in the rows. */
+  /** Records size and mtime of a written file in the rows. Rejects as `detectWrites` does. */
   persistStat(): Promise<void>;
-  /** Makes bytes and name durable, and the row say so. The caller syncs the rows. */
+  /** Makes bytes and name durable, and the row say so. The caller syncs the rows. Rejects as `detectWrites` does. */
   makeDurable(): Promise<void>;
-  /** fdatasync. Callers that come while one runs share the next one. */
+  /** fdatasync. Callers that come while one runs share the next one. Rejects with the error of the disk. */
   sync(): Promise<void>;
-  /** Makes the file's name durable, once. */
+  /** Makes the file's name durable, once. Rejects with the error of the disk. */
   syncName(): Promise<void>;
   /** Notes that the name is durable, because the whole disk was synced. */
   nameIsDurable(): void;
-  /** Stat of the cache file itself, not of the rows. */
+  /** Stat of the cache file itself, not of the rows. Rejects with the error of the disk. */
   stat(): Promise<FileStat>;
   /** True: any change made after this stat shows in the file's times. */
   isExact(stat: FileStat): boolean;
@@ -185,13 +191,16 @@ export interface CacheFile {
   /** The kernel may have been told any size. */
   shownUnknown(): void;
 
-  /** Counts a handle, unless it rejects. Resolves to the backing id to answer with; undefined: we serve the file. */
+  /**
+   * Counts a handle, unless it rejects. Resolves to the backing id to answer with; undefined: we serve the file.
+   * Rejects with ESTALE, or with the error of the disk or the rows.
+   */
   attach(write: boolean): Promise<number | undefined>;
   /** Ends a handle that `attach` counted. Call it before the close. */
   detach(write: boolean): void;
   /** Ends one open. Never rejects. */
   close(options: { write: boolean }): Promise<void>;
-  /** Replaces `close` for a passthrough writer: closes when the last descriptor and mapping are gone. */
+  /** Replaces `close` for a passthrough writer: closes when the last descriptor and mapping are gone. Never rejects. */
   closePassthrough(): Promise<void>;
 }
 
@@ -232,27 +241,48 @@ export interface CacheFiles {
 
   /** How many opens for writing the inode's present cache file has. */
   writersOf(inode: Inode): number;
-  /** Size in bytes and mtime of a file that a program may have written to; undefined: the rows know them. */
+  /**
+   * Size in bytes and mtime of a file that a program may have written to; undefined: the rows know them. Rejects with
+   * the error of the disk.
+   */
   stat(inode: Inode): Promise<{ size: number; mtime: Time } | undefined>;
-  /** A program set the mtime: the file gets it where its own time counts. The caller changes the row. FsError. */
+  /**
+   * A program set the mtime: the file gets it where its own time counts. The caller changes the row. Rejects with an
+   * FsError: ESTALE, or as fromDisk says.
+   */
   setTimes(inode: Inode, mtime: Time): Promise<void>;
   /** The content equals this version too: missing ranges are fetched from it from now on. */
   comesFrom(kernelNodeId: KernelNodeId, origin: { readonly node: string; readonly version: string }): void;
 
-  /** For a takeover: opens the file again, as the earlier daemon had it open. */
+  /**
+   * For a takeover: opens the file again, as the earlier daemon had it open. Rejects when it cannot be opened so: with
+   * ESTALE, with EIO if its only bytes are gone, or with the error of the disk or the rows.
+   */
   resume(
     kernelNodeId: KernelNodeId,
     handles: readonly { write: boolean; backing: number | undefined }[],
   ): Promise<CacheFile>;
-  /** The same for a file that a passthrough writer has closed and still has mapped. */
+  /**
+   * For a takeover: opens a file again that a passthrough writer has closed and still has mapped. Rejects as `resume`
+   * does.
+   */
   resumeMapped(kernelNodeId: KernelNodeId): Promise<CacheFile>;
   /** Runs `work` while nothing else makes, closes or removes the cache file. Rejects as `work` does. */
   alone<T>(kernelNodeId: KernelNodeId, work: () => Promise<T>): Promise<T>;
-  /** True: the SHA-256 of the file is `hash`. False also for a file that is large or that the disk cannot read. */
+  /**
+   * True: the SHA-256 of the file is `hash`. False also for a file that is large, or that the disk cannot read (EIO).
+   * Rejects with another error of the disk, such as ENOENT.
+   */
   isStill(inode: Inode, hash: string): Promise<boolean>;
-  /** True: no program has the file open for writing or mapped, or there is no such file. */
+  /**
+   * True: no program has the file open for writing or mapped, or there is no such file. Rejects with another error of
+   * the disk.
+   */
   hasNoWriter(kernelNodeId: KernelNodeId): Promise<boolean>;
-  /** Programs of an ended mount may still write to the file: it is left to them, and a copy takes its place. */
+  /**
+   * Programs of an ended mount may still write to the file: it is left to them, and a copy takes its place. Never
+   * rejects: the file stays in its place if it cannot be copied.
+   */
   leaveToDetachedWriters(kernelNodeId: KernelNodeId): Promise<void>;
 
   /** Inodes that have a passthrough writer, or one whose mapping has not ended. */
@@ -261,11 +291,18 @@ export interface CacheFiles {
   revokeWriteLeases(): void;
   /** The state dir is gone: changed files stay open until closeKept, and are sent from their descriptors. */
   keepOpenForUpload(): void;
+  /** Closes the files that keepOpenForUpload kept open. Never rejects. */
   closeKept(): Promise<void>;
-  /** Moves a local file without a row into quarantine, or removes it if it is empty. */
+  /**
+   * Moves a local file without a row into quarantine, or removes it if it is empty. Rejects with the error of the disk;
+   * a file that is not there is none.
+   */
   quarantine(path: string, name: string): Promise<void>;
-  /** Removes files whose rows are gone, which a crash left or the disk refused to remove earlier. */
+  /**
+   * Removes files whose rows are gone, which a crash left or the disk refused to remove earlier. Rejects with the error
+   * of the rows, or at the end with that of the file that stays; of several files, with an AggregateError.
+   */
   removeLeft(): Promise<void>;
-  /** Ends timers and background work. Open files stay open. The rows may be closed afterwards. */
+  /** Ends timers and background work. Open files stay open. The rows may be closed afterwards. Never rejects. */
   stop(): Promise<void>;
 }

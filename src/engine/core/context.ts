@@ -81,14 +81,18 @@ export interface EngineSettings {
   readonly lookupProbeMs?: number;
 }
 
-/** The rows, how changes of them are committed and made durable, and the dirty-file log beside them. */
+/**
+ * The rows, how changes of them are committed and made durable, and the dirty-file log beside them. A change that the
+ * database does not take fails with an FsError: ENOSPC, EROFS or EIO (Disk.commitFailed). Any other error of the
+ * database is a SqliteError. Both are called the error of the rows.
+ */
 export interface Rows {
   readonly metadata: Metadata<Request>;
   /** One commit for changes of the loop that come at about the same moment; see group-commit.ts. */
   readonly groupCommit: GroupCommit;
   /** When programs last used the names of each folder; see folder-use.ts. */
   readonly folderUse: FolderUse;
-  /** Makes committed rows durable. */
+  /** Makes committed rows and the lines of the dirty-file log durable. Rejects with the error of the sync. */
   readonly syncRows: () => Promise<void>;
   /** The dirty-file log; see files/dirty-file-log.ts. */
   readonly dirtyLog: DirtyLog;

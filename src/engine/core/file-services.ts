@@ -8,13 +8,16 @@ import type { NodeRow } from "../../metadata/nodes.ts";
 
 /** Snapshots that exist: where their bytes are, how they end, and how their uploads are cancelled. */
 export interface SnapshotFiles {
-  /** Reads the bytes from wherever they are at this moment. */
+  /** Reads the bytes from wherever they are at this moment. Reading fails with the error of the disk. */
   source(snapshot: Snapshot): ContentSource;
   /** The snapshot was sent, or is not wanted any more. It stays if another attempt will still send it. */
   drop(id: SnapshotId): void;
   /** Removes the row of a snapshot that no attempt needs, and its file if it has one of its own. */
   remove(snapshot: Snapshot): void;
-  /** Syncs the copy of a snapshot at this path, because the row says that the snapshot is synced. */
+  /**
+   * Syncs the copy of a snapshot at this path, because the row says that the snapshot is synced. Rejects with the error
+   * of the disk.
+   */
   syncCopy(path: string): Promise<void>;
   /** Cancels the uploads of older content of this inode: newer content was saved. */
   yieldToNewer(inode: InodeId): void;
@@ -30,7 +33,10 @@ export interface Orphans {
   forgotten(kernelNodeIds: readonly { readonly kernelNodeId: KernelNodeId }[]): void;
   /** An answer is about to tell the kernel of the inode. */
   lookedUp(inode: Inode): void;
-  /** Removes forgotten orphans at once. For a takeover: the next daemon would not know that they were forgotten. */
+  /**
+   * Removes forgotten orphans at once. For a takeover: the next daemon would not know that they were forgotten. Never
+   * fails: what the rows do not take is tried again.
+   */
   dropForgotten(): void;
   /** Removes superseded bytes, or an orphan, now or as soon as nothing needs them any more. */
   dropIfUnused(kernelNodeId: KernelNodeId): void;
@@ -59,7 +65,7 @@ export interface DirtyFiles {
   clean(kernelNodeId: KernelNodeId): void;
   /** The file has another name, or none. */
   named(inode: InodeId): void;
-  /** Rewrites the log from the rows. */
+  /** Rewrites the log from the rows. Never rejects: a failure is logged, and the log stays as it was. */
   renew(): Promise<void>;
 }
 

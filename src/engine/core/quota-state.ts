@@ -11,7 +11,10 @@ export interface Quota {
    * Bytes by which the workspace will grow when everything is sent, as of now or a moment ago. Negative: it shrinks.
    */
   waiting(): number;
-  /** The same, summed now, and with the bytes that programs are writing. */
+  /**
+   * The bytes of `waiting`, summed now, and with those that programs are writing. Rejects when the rows cannot be read,
+   * or with the error of the disk when an open file cannot be looked at.
+   */
   measure(): Promise<number>;
   /** For people: why not everything can be sent; undefined: it can, as far as is known. `growth`: bytes. */
   excess(growth?: number): string | undefined;

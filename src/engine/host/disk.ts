@@ -38,7 +38,7 @@ export interface Disk extends DiskLimits {
   look(): void;
   /** Checks only that the state dir is still the one that was locked. Each close asks this. */
   lookForFolder(): void;
-  /** Takes the reserve again, if there is room for it. */
+  /** Takes the reserve again, if there is room for it. Rejects with a system error, not for a full disk. */
   restore(): Promise<void>;
   /** A commit failed. Undefined: space was freed, try again. Else the error for the program: ENOSPC, EROFS or EIO. */
   commitFailed(error: unknown): FsError | undefined;
@@ -58,7 +58,10 @@ export interface Disk extends DiskLimits {
 export interface Space {
   start(): void;
   stop(): void;
-  /** Looks at the disk. Makes room if it lacks some, and tries a commit if the rows took no changes. */
+  /**
+   * Looks at the disk. Makes room if it lacks some, and tries a commit if the rows took no changes. Rejects with the
+   * error of the disk or the rows when cached files or the reserve cannot be changed.
+   */
   look(): Promise<void>;
   /** True: `require` has to be asked before something is added. Nearly never so. */
   isTight(): boolean;

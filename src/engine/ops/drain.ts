@@ -42,6 +42,7 @@ export interface DrainOptions {
 /**
  * Resolves when everything that was changed before now is at the gateway, when no change that is left can be sent, or
  * when the signal aborts. `left` lists the changes that are not there. Failures of the gateway do not make it reject.
+ * Rejects with the error of the rows.
  */
 export async function drain(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Outgoing,

@@ -41,7 +41,7 @@ const MAKE_WAY_MS = 250;
 const LOOKED_AT = 64;
 
 export interface NameDropping {
-  /** Resolves after `stop`. */
+  /** Resolves after `stop`. Rejects with the error of the rows. */
   run(): Promise<void>;
   stop(): void;
 }

@@ -37,7 +37,7 @@ const REST_MS = 30_000;
 const FAILED_MS = 5_000;
 
 export interface TreePrefetch {
-  /** Resolves after `stop`, when all lists have ended. */
+  /** Resolves after `stop`, when all lists have ended. Rejects when the rows cannot be read. */
   run(): Promise<void>;
   stop(): void;
   /** What happens to the names that are not known yet; see EngineStatus.names. */

@@ -55,6 +55,7 @@ const OVER = new Error("the pause is over");
 
 export interface Follower {
   start(): void;
+  /** Resolves when the round under way has ended. Never rejects: a round that failed was logged. */
   stop(): Promise<void>;
 }
 

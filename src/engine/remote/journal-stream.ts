@@ -33,12 +33,13 @@ export interface JournalStream {
   appliedLate(count: number): void;
   /**
    * Resolves when, since the last call, an entry came or the connection opened or ended; or when the signal aborts. One
-   * call at a time.
+   * call at a time. Never rejects.
    */
   news(signal: AbortSignal): Promise<void>;
   /** Makes a new connection at once. The present one may be dead without a sign. */
   renew(): void;
   start(): void;
+  /** Resolves when the connection has ended. Never rejects: a connection that broke was logged. */
   stop(): Promise<void>;
 }
 

@@ -17,11 +17,12 @@ export interface Listings {
    * mount ends, else as the gateway's failure says.
    */
   complete(folder: InodeId, signal: AbortSignal): Promise<void>;
-  /** Lists a folder that no program has asked for; of a large one only the wanted pages. Rejects like `complete`. */
+  /** Lists a folder that no program has asked for; of a large one only the wanted pages. Rejects as `complete` does. */
   prefetch(folder: InodeId, wantsMore: () => boolean): Promise<void>;
   /**
    * Lists a folder and the unknown folders below it, from one stream. Asks `mayGoOn` between two folders. refused: the
-   * gateway has no such stream. broken: folders that were listed by then stay known.
+   * gateway has no such stream. broken: folders that were listed by then stay known. Never rejects for a failure of the
+   * gateway: the result tells it.
    */
   prefetchTree(folder: InodeId, wantsMore: () => boolean, mayGoOn: () => Promise<boolean>): Promise<TreeListing>;
   /** A program looked into the folder. */

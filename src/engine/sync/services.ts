@@ -85,7 +85,7 @@ export interface Answers {
 export interface NodeReader {
   /** The node; undefined if its id answers 404. */
   read(nodeId: string, signal: AbortSignal): Promise<Node | undefined>;
-  /** The same; "hidden" if the account has no grant for it. */
+  /** The node; undefined if its id answers 404; "hidden" if the account has no grant for it. */
   readOrHidden(nodeId: string, signal: AbortSignal): Promise<Node | "hidden" | undefined>;
   /** The node with the hash of its content. Reads the whole content. */
   withHash(node: Node, signal: AbortSignal): Promise<Node>;
@@ -97,7 +97,10 @@ export interface NodeReader {
   askMoreSeldom(reread: Reread): void;
   /** True: the gateway fails to tell of this one node, and not of every node. */
   isUntellable(error: unknown): boolean;
-  /** Lists removed folders that the gateway does not delete because they are not empty. */
+  /**
+   * Lists removed folders that the gateway does not delete because they are not empty. Rejects only with a RemoteError
+   * that is not about one folder: offline, silent, aborted, unauthorized, throttled, or forbidden for want of a scope.
+   */
   listRemovedFolder(signal: AbortSignal): Promise<void>;
   /** True: a folder that is marked to be listed again is due. */
   isRelistDue(): boolean;

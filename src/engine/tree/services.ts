@@ -80,7 +80,10 @@ export interface NodeRows {
   isInside(folder: InodeId, ancestor: InodeId): boolean;
 }
 
-/** The attributes of an inode as programs see them, and the clock that stamps files. */
+/**
+ * The attributes of an inode as programs see them, and the clock that stamps files. `found` and `attributed` reject
+ * with the error of the disk when an open file cannot be looked at.
+ */
 export interface Stats {
   /** The attributes for an answer that finds the inode by a name. */
   found(inode: Inode): Promise<Found>;
@@ -88,7 +91,7 @@ export interface Stats {
   attributed(inode: Inode, kernelNodeId?: KernelNodeId): Promise<Attributed>;
   /** The time by the clock that stamps the cache files. */
   now(): Time;
-  /** The same as it is stored. */
+  /** The time of `now`, as text that the rows store. */
   nowText(): string;
 }
 
@@ -104,8 +107,12 @@ export interface Requirements {
   writable(): void;
 }
 
-/** Users and groups, in the numbers and names of this machine. */
+/**
+ * Users and groups, in the numbers and names of this machine. Never rejects: an account whose name cannot be found has
+ * its number alone.
+ */
 export interface Owners {
+  /** The account with this number (uid or gid). */
   account(kind: AccountKind, number: number): Promise<Account>;
   /** The owner of a node that the caller makes; undefined: no owner is stored. */
   maker(caller: Caller): Promise<Maker | undefined>;

@@ -57,7 +57,10 @@ export interface InFlight {
 export interface WriteBack {
   /** Begins the loop. Rows that were waiting when the last mount ended are due at once. */
   start(): void;
-  /** No more requests go out. Those in flight are aborted after two seconds. Resolves when all have ended. */
+  /**
+   * No more requests go out. Those in flight are aborted after two seconds. Resolves when all have ended. Never
+   * rejects.
+   */
   stop(): Promise<void>;
   /** The attempts in flight. */
   inFlight(): InFlight[];
