@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* The same values as in src/fuse/: opcodes.ts, request-structs.ts, reply-structs.ts, flags.ts. */
+/* Values of the protocol, as in src/fuse/: opcodes.ts, request-structs.ts, reply-structs.ts, flags.ts. */
 #define READ 15
 #define WRITE 16
 #define WRITE_CACHE 1u

@@ -3,9 +3,9 @@
  * has a lease is answered where it was read, on the same thread. So JavaScript never runs during one, and a lease that
  * it revokes is gone at once.
  *
- * It knows only these two requests of the protocol, in their plainest form. Everything else (other flags, a resent
- * request, an error of the file, a write that did not fit) is left to JavaScript as a whole, as if nothing had been
- * tried: reading or writing the same bytes again does no harm.
+ * The fast path knows only these two requests of the protocol, in their plainest form. Everything else (other flags, a
+ * resent request, an error of the file, a write that did not fit) is left to JavaScript as a whole, as if nothing had
+ * been tried: reading or writing the same bytes again does no harm.
  */
 #ifndef WSFS_FAST_PATH_H
 #define WSFS_FAST_PATH_H

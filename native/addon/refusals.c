@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The same values as in src/fuse/: opcodes.ts, request-structs.ts. */
+/* Values of the protocol, as in src/fuse/: opcodes.ts, request-structs.ts. */
 #define GETXATTR 22
 
 struct getxattr_in {

@@ -261,7 +261,7 @@ static void read_control(void)
     if (length > 0) {
       on_line(line);
     } else {
-      /* Its end or its silence follows. */
+      /* The end of the daemon follows, or its silence. */
       close(self.control);
       self.control = -1;
     }

@@ -166,13 +166,13 @@ void forget_crashes(struct crashes *crashes);
  * True if two more such crashes end the mount. Then the requests in flight are suspected, whatever the daemons died of.
  */
 bool is_near_limit(const struct crashes *crashes, int limit);
-/* Puts both into the environment of the daemon that is started next. */
+/* Puts the crashes and their reason into the environment of the daemon that is started next. */
 void tell_successor(int crashes, const char *why);
-/* Puts into that environment whether the last daemon died of its own fault, possibly of a request in flight. */
+/* Puts into the same environment whether the last daemon died of its own fault, possibly of a request in flight. */
 void tell_fault(bool of_itself);
 /* The text about a daemon that died, for the log and for its successors. `cause`: the daemon's own report, or "". */
 void describe_death(bool killed, const char *how, const char *cause, char *text, size_t size);
-/* The same for the last daemon, which has no successor. `limit`: as for count_crash. */
+/* The text about the death of the last daemon, which has no successor. `limit`: as for count_crash. */
 void describe_loss(const struct crashes *crashes, int limit, bool killed, const char *how, const char *cause,
                    char *text, size_t size);
 /* The number of crashes that the supervisor before has counted for this mount. */

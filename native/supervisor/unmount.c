@@ -48,7 +48,7 @@ static int unmount_path(const char *path, enum unmount_how how)
   return geteuid() == 0 ? unmount_as_root(path, how) : unmount_as_user(path, how);
 }
 
-/* These calls take a path. They must not hit a mount that lies over ours, unless it is a copy of ours. */
+/* Calls to unmount take a path. They must not hit a mount that lies over ours, unless it is a copy of ours. */
 static int unmount_entry(const struct table_entry *entry, enum unmount_how how)
 {
   struct table_entry top;

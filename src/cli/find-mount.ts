@@ -81,7 +81,7 @@ export async function whyUnserved(dir: string, mount: MountEntry): Promise<strin
   return whyUnfound(mount);
 }
 
-/** The same for a mount that is not dead. */
+/** Returns the reason why this user can ask no daemon about a mount that is not dead. */
 export function whyUnfound(mount: MountEntry): string {
   const { uid } = mountedBy(mount);
   if (uid !== process.getuid?.()) return `user ${uid} mounted it, and only that user can ask its daemon`;

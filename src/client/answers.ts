@@ -37,8 +37,8 @@ const size = z.number().int().min(0);
 const quotaProblem = z.object({ type: z.literal(OVER_QUOTA), quota: size, used: size, growth: size });
 
 /**
- * The answer to a write when the token may not read the node. The same request with a token that may gets the full
- * answer.
+ * The answer to a write when the token may not read the node. A token that may read it gets the full answer to the
+ * request.
  */
 const bareReceipt = z.union([receipt.strict(), journalReceipt.strict()]);
 

@@ -13,7 +13,7 @@ export interface BodyQueue {
   end(): void;
   /** The reader gets the queued chunks, then the error. */
   fail(error: Error): void;
-  /** There may be one reader only. */
+  /** The chunks, for one reader only. */
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 

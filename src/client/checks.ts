@@ -93,7 +93,7 @@ export function hasMethods(expected: string, ...names: readonly string[]): Check
   );
 }
 
-/** Also one of another realm, so `instanceof` does not suffice. */
+/** An AbortSignal. It may be one of another realm, so `instanceof` does not suffice. */
 export const aSignal = is(
   "an AbortSignal",
   (value) =>

@@ -202,7 +202,10 @@ export interface RestoreOptions extends KeyOptions {
 }
 
 export interface RestoreTreeOptions extends KeyOptions {
-  /** Also deletes nodes that did not exist at that moment. Takes the scope node.file.delete ("forbidden"). */
+  /**
+   * Deletes nodes that did not exist at that moment, besides restoring the others. Takes the scope node.file.delete
+   * ("forbidden").
+   */
   readonly exact?: boolean | undefined;
   /** Changes nothing: the items are the actions that would be taken. */
   readonly plan?: boolean | undefined;
@@ -320,7 +323,7 @@ export interface Client {
    * content has no bytes.
    */
   getContent(nodeId: string, options?: ContentOptions): Promise<Content>;
-  /** Also of a deleted file. "malformed" also when the answer has versions of another node. */
+  /** The versions of a file, also of a deleted one. "malformed" also when the answer has versions of another node. */
   listVersions(nodeId: string, options?: VersionListOptions): Promise<VersionPage>;
 
   /**

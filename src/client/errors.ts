@@ -121,7 +121,7 @@ export class RemoteError extends Error {
     return this.details.retryAfterMs;
   }
 
-  /** True if the cause is the network or the state of the gateway. The same request may succeed later. */
+  /** True if the cause is the network or the state of the gateway. The request may succeed later. */
   get isTransient(): boolean {
     return this.code === "offline" || this.code === "silent" || this.code === "server" || this.code === "malformed";
   }

@@ -201,7 +201,7 @@ async function gather(body: AsyncGenerator<Uint8Array, void, undefined>): Promis
   return Buffer.concat(chunks);
 }
 
-/** The same error with `isUnsent`: no connection took the request. */
+/** Adds `isUnsent` to the error: no connection took the request. */
 function unsent(error: RemoteError): RemoteError {
   return new RemoteError(error.code, error.message, { ...error.details, isUnsent: true });
 }

@@ -72,7 +72,7 @@ interface ConnectionPool {
   readonly pool: Pool;
   readonly activity: PoolActivity;
   readonly limits: ExchangeLimits;
-  /** Its connections have buffers of their own (read-buffers.ts). */
+  /** True: the pool's connections have buffers of their own (read-buffers.ts). */
   readonly hasReadBuffers?: boolean;
 }
 

@@ -192,7 +192,7 @@ export function parseProfile(text: string, source: string): Profile {
   return checkProfile(value, source);
 }
 
-/** The same for the content of a profile file that is parsed already. */
+/** Checks the content of a profile file that is parsed already. Throws a ProfileError with all faults. */
 export function checkProfile(value: unknown, source: string): Profile {
   const parsed = file.safeParse(value, { reportInput: true });
   if (!parsed.success) throw new ProfileError(source, parsed.error.issues.map(describeIssue));

@@ -19,7 +19,10 @@ export function createFileSource(files: Files, path: string, size: number): Cont
   return { size, read: () => readChunks(() => files.open(path, "r"), path, size) };
 }
 
-/** The same for an open file, which must stay open while it may be read. `path` is for messages. */
+/**
+ * The bytes of an open file, with the checks and errors of createFileSource. The file must stay open while it may be
+ * read. `path` is for messages.
+ */
 export function createOpenFileSource(file: OpenFile, path: string, size: number): ContentSource {
   checkSize(size);
   const borrowed = { read: file.read.bind(file), close: async () => {} };

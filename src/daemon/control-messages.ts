@@ -49,7 +49,7 @@ const engineStatus = z.object({
   parked: count,
   bytesPending: count,
   settled: z.boolean(),
-  /** Also absent in the answer of an earlier release. */
+  /** Absent where the gateway keeps no journal, and in the answer of an earlier release. */
   position: count.optional(),
   history: z.string().nullable().optional(),
   overtaken: z.array(detachedFile).readonly().optional(),

@@ -25,7 +25,7 @@ export function describeUnsent(left: { readonly dirty: number; readonly bytesPen
   return `${formatCount(left.dirty, "change")}${size}`;
 }
 
-/** The same, with the number of parked changes. */
+/** Describes the unsent changes of a state dir as describeUnsent does, and adds the number of parked ones. */
 export function describeAllUnsent(left: Parameters<typeof describeUnsent>[0] & { readonly parked: number }): string {
   return `${describeUnsent(left)}${left.parked === 0 ? "" : `; ${left.parked} parked`}`;
 }

@@ -26,7 +26,7 @@ const SLOTS_AT = HEAD_SIZE + 2 * LIST_SIZE;
 const SLOT_SIZE = 64;
 /** More handles than programs can have open. A handle's number is (the count of handles so far) * SLOTS_MAX + slot. */
 const SLOTS_MAX = 2 ** 20;
-/** These slots are allocated at once, so that writing into them needs no more room on the disk. */
+/** The number of slots that are allocated at once, so that writing into them needs no more room on the disk. */
 const SLOTS_AT_FIRST = 1024;
 
 const UNWRITTEN = "open files cannot be recorded; a crash of the daemon would close them";

@@ -29,7 +29,7 @@ export function noteMount(stateHome: string, mount: LastMount, log: Logger): voi
   }
 }
 
-/** Also removes the notes of state dirs that no longer exist. */
+/** Writes the note of a mount, and removes the notes of state dirs that no longer exist. */
 function note(stateHome: string, mount: LastMount): void {
   const folder = folderOf(stateHome);
   makeOwnFolder(folder);

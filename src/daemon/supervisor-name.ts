@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { hasCode } from "../lib/system-error.ts";
 import { isAlive, type ProcessIdentity, userOf } from "./processes.ts";
 
-/** The same name as in native/supervisor/supervisor.c. */
+/** The process name of a supervisor while no daemon serves: NAME_WAITING in native/supervisor/supervisor.h. */
 const WAITING = "wsfs-waiting";
 
 /** True if no daemon could serve after a reload, and the supervisor keeps the mount until one can. */

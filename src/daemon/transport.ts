@@ -9,7 +9,7 @@ import type { HandOver } from "./hand-over.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
 
 export interface Transport {
-  /** This and the next two exist before the mount, because the engine is made with them. */
+  /** Exists before the mount, as kernelCache and fastPath do, because the engine is made with them. */
   readonly passthrough: KernelPassthrough;
   readonly kernelCache: KernelCache;
   /** Absent: no fast path. */

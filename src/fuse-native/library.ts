@@ -85,7 +85,7 @@ function mended(Loaded: typeof Fuse, mountpoint: string, options: readonly strin
       });
     }
 
-    /** The same fault. The package also reports a list as longer than it is. */
+    /** The package has the fault of `_op_getxattr` here too. It also reports a list as longer than it is. */
     override _op_listxattr(...[signal, path, into]: Parameters<Fuse["_op_listxattr"]>): void {
       this.ops.listxattr(path, (result, names) => {
         const list = names === undefined ? undefined : Buffer.from(names.map((name) => `${name}\0`).join(""));

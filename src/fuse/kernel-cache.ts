@@ -96,8 +96,8 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
     for (const [key, one] of names) {
       if (parts.length >= 2 * BATCH) break;
       names.delete(key);
-      // The name was gone when the change was told, and may be in use again: a program that works in it must not be
-      // disturbed.
+      // Asked now, because a program may have made the name again since the change was told. An invalidation of a name
+      // as gone would disturb programs that work in it.
       const isGone = one.isGone();
       parts.push(...entry(one, isGone));
       if (!isGone && expiresNames) lately.set(key, one);
@@ -246,7 +246,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       if (prunes && kernelNodeIds.length > 0) await notify?.("inode", joined(notifyPrune(kernelNodeIds)));
     },
     async expireNow(parent, name) {
-      // The same wait as for every invalidation: callers that were answered before have run by then.
+      // Every invalidation waits this long: callers that were answered before have run by then.
       await sleep(clock, GATHER_MS);
       if (expiresNames) await notify?.("entry", joined(entry({ parent, name }, false)));
     },

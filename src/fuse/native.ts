@@ -97,7 +97,7 @@ export interface Device {
    * closed.
    */
   grantRead(handle: HandleId, descriptor: number): void;
-  /** The same for WRITEs of the handle. The lease also ends after `milliseconds`. */
+  /** Grants a lease for WRITEs, as grantRead does for READs. The lease also ends after `milliseconds`. */
   grantWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
   /** Ends the leases of all handles for READs of this file. */
   revokeReads(descriptor: number): void;

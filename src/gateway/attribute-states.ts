@@ -95,7 +95,7 @@ export const KEY_LIFETIME_MS = 2 * DAY_MS;
 /** If this many changes of large attributes come within this time (one per hour), only the last state stays. */
 const OFTEN_MS = STRIDE * HOUR_MS;
 const LOOK_COUNT = 200;
-/** The same condition as in the schema's index. */
+/** The condition of the schema's index of large attributes, word for word: else the index is not used. */
 const LARGE = `activity = 0 AND revision > 1 AND revision % 64 <> 0
   AND (length(attributes) > 1024 OR substr(attributes, 1, 1) = '+')`;
 

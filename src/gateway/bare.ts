@@ -2,7 +2,7 @@
  * The plainest gateway: a layer around the core that allows only what gateway-spec.md shows (workspaces, upload by
  * path, content by id, pages) and the plainest list, node, folder, update, move and delete, under other paths and names
  * than ours. Conditions, ranges, revisions, versions, attributes, positions and the journal pass in neither direction.
- * It shows which features clients can do without.
+ * This gateway shows which features clients can do without.
  */
 import { z } from "zod";
 import { type Node, node, receipt } from "../contract/resources.ts";
@@ -149,7 +149,7 @@ function refusingQuota(request: GatewayRequest): GatewayRequest {
   return { ...request, body: { kind: "json", read } };
 }
 
-/** The same gateway, but only in the bare language. */
+/** The given gateway, but only in the bare language. */
 export function createBareGateway({ openApi: _, ...gateway }: Gateway): Gateway {
   return {
     ...gateway,
@@ -182,7 +182,7 @@ function findRoute(request: GatewayRequest): { route: BareRoute; id: string } {
   throw notFound(`There is no ${request.method} ${request.path}.`);
 }
 
-/** Of the headers only the token passes. */
+/** A request with no header but the token. */
 function plain(
   { headers: { authorization } }: GatewayRequest,
   method: string,

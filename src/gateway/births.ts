@@ -16,7 +16,7 @@ export interface Births {
 
 interface Birth {
   readonly since: ElapsedTime;
-  /** Its part of the jitter, 0..1; drawn when first needed. */
+  /** The node's part of the jitter, 0..1; drawn when first needed. */
   share: number | undefined;
 }
 

@@ -107,7 +107,7 @@ export function dropSome({ store }: Needs, root: string): boolean {
        AND NOT EXISTS (SELECT 1 FROM version WHERE version.content = content.id)`,
     )
     .run(JSON.stringify(contents));
-  // Their changes stay: a position is never used again.
+  // The changes of the nodes stay: a position is never used again.
   remove(store, nodes);
   if (nodes.length === SLICE) return true;
   store.prepare("DELETE FROM mark WHERE folder = ?").run(root);

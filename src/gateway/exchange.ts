@@ -15,7 +15,7 @@ export interface Part {
   readonly filename: string | undefined;
   /** Fails when the body is broken off. */
   readonly data: AsyncIterable<Uint8Array>;
-  /** The same data as one piece, when all of it is in memory. */
+  /** All of the data in one piece. Absent when it is not in memory. */
   readonly bytes?: Uint8Array | undefined;
 }
 

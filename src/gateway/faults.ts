@@ -10,7 +10,7 @@ import type { GatewayAnswer, GatewayRequest, Part, RequestBody } from "./exchang
 import { FAULTS, type Fault, type FaultOptions } from "./fault-options.ts";
 import { ProblemError } from "./problems.ts";
 
-/** There is no answer, or no more of it: the connection breaks. */
+/** The connection breaks: there is no answer, or no more of it. */
 export class ConnectionReset extends Error {
   /** True if the part of the answer that was sent has to arrive. */
   readonly isPartial: boolean;

@@ -27,6 +27,6 @@ export async function ensureFirstOwner(
     const made = await accounts.addFirstOwner(name, password, workspaces);
     if (made === undefined) rmSync(written);
   }
-  // This also covers the file of a process that died before this line.
+  // The file may be that of an earlier process, which died before it could rename it.
   if (accounts.firstOwner() !== undefined && existsSync(written)) renameSync(written, passwordPath(dataDir));
 }

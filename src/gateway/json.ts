@@ -16,8 +16,8 @@ export function parseJson(chunks: readonly Uint8Array[], field: string): unknown
   }
   const { depth, keys } = marksOf(text);
   if (depth > DEPTH_MAX) throw invalid(field, `${field}: nested more than ${DEPTH_MAX} deep`);
-  // Of two equal keys, one reader may use the first and another the last: for example a proxy that checks requests,
-  // and this gateway.
+  // Two readers may take different ones of two equal keys, the first or the last: for example a proxy that checks
+  // requests, and this gateway.
   if (keys !== countKeys(value)) throw invalid(field, `${field}: an object has the same key twice`);
   return value;
 }

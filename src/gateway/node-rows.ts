@@ -216,7 +216,7 @@ export function showNode(row: NodeRow, path: string): Node {
     revision: row.revision,
     createdAt: moment(row.createdAt),
     modifiedAt: moment(row.headTime ?? row.createdAt),
-    // They were checked when they came in.
+    // Attributes were checked when they came in.
     attributes: row.attributes === "{}" ? {} : JSON.parse(row.attributes),
   };
 }

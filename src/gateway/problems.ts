@@ -57,7 +57,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** The same problem without its node, for a caller that may not read the node. */
+/** The problem without its node, for a caller that may not read the node. */
 export function withoutNode(error: unknown): unknown {
   if (!(error instanceof ProblemError)) return error;
   const { node: _, ...details } = error.details;

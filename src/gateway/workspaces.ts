@@ -147,7 +147,7 @@ const FIELDS = {
   id: "w.id",
   name: "w.name",
   rootId: "w.root",
-  // As in quotaOf.
+  // The quota of the workspace, as quotaOf finds it.
   quota: `coalesce((SELECT value FROM json_each(:quota) WHERE key = w.name),
                    (SELECT value FROM json_each(:quota) WHERE key = 'all'))`,
   used: "w.used",

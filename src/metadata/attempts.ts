@@ -336,7 +336,7 @@ export function createSnapshots(database: Connection) {
     },
     /** The snapshots that are cache files themselves, with kernel node ids from `from` on and below `to`. */
     ofKernelNodeIds: (from: number, to: number): Snapshot[] => itself.all(from, to),
-    /** The same, but only snapshots whose cache file has changed since. */
+    /** The snapshots of `ofKernelNodeIds` whose cache file has changed since they were taken. */
     staleOfKernelNodeIds: (from: number, to: number): Snapshot[] => stale.all(from, to),
     /** The snapshots with files of their own, with ids from `from` on and below `to`. */
     copies: (from: number, to: number): Snapshot[] => copies.all(from, to),

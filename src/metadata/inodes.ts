@@ -132,12 +132,12 @@ const CHANGEABLE = {
 /** The saves once the hash becomes `next`: a write here replaced the former content, of any origin. */
 function savesAfter({ saves, hash }: Inode, next: string | null): readonly string[] | null {
   const before = saves ?? (hash === null ? null : savesOfContent(hash));
-  // The same bytes, written again, are no new save: nothing is sent.
+  // A write that leaves the bytes as they were is no new save: nothing is sent.
   if (next === null || isSaveOf(before?.[0], next)) return before;
   return savesOfContent(next, before ?? []);
 }
 
-/** SQLite's LIMIT that is none. */
+/** SQLite takes a negative LIMIT for no limit. */
 const NO_LIMIT = -1;
 
 /** The value of the column `used` that sorts before all times. */

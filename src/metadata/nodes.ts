@@ -420,7 +420,10 @@ export function createNodes(database: Connection, changed: ChangedRows) {
      * have.
      */
     pendingBytes,
-    /** The same with the bytes by which the file is larger than at the gateway. Negative for deletions. */
+    /**
+     * Dirty rows, oldest first after the given place, each with the bytes by which its file is larger than at the
+     * gateway. Negative for deletions.
+     */
     pendingGrowth,
     /**
      * Makes up to `limit` dirty rows due now that are due later, in each priority class the earliest first. False:
@@ -434,8 +437,8 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       return left === 0;
     },
     /**
-     * The same for up to `limit` entries of a folder, in order of id after the given one. Returns the id of the last of
-     * them. Undefined: there are no more.
+     * Makes the dirty rows of up to `limit` entries of a folder due now, in order of id after the given one. Returns
+     * the id of the last of these entries. Undefined: there are no more.
      */
     expediteIn(folder: InodeId, now: RowTime, after: After<EntryId>, limit: number): EntryId | undefined {
       const entries = entriesIn.all(folder, after, limit);

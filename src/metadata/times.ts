@@ -40,7 +40,7 @@ export function createTimes(database: Connection) {
     notAfter(now: RowTime): void {
       for (const update of updates) update.run({ now });
     },
-    /** The same for positions, for a gateway whose positions are times. Reads each row. */
+    /** Limits all positions to `now`, for a gateway whose positions are times. Reads each row. */
     positionsNotAfter(now: RowTime): void {
       for (const update of positions) update.run({ now });
     },

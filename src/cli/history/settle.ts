@@ -76,7 +76,7 @@ function tellNotShown({ dir }: OfMount): void {
   process.stderr.write(`wsfs: it is done at the gateway, and ${dir} does not show all of it yet\n`);
 }
 
-/** Also true if the daemon does not report its position: then there is nothing to wait for. */
+/** True: the mount shows the position, or its daemon reports none, so that there is nothing to wait for. */
 async function isShown(mount: OfMount, position: number): Promise<boolean> {
   const { position: shown = position } = await statusOf(mount);
   return shown >= position;

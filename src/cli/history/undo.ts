@@ -61,7 +61,7 @@ const nothing = (json: boolean, skipped: number, why = "") =>
 export interface Made {
   readonly plan: Plan;
   readonly choice: Choice;
-  /** It continues an undo that was broken off. */
+  /** True: the plan continues an undo that was broken off. */
   readonly isBegun: boolean;
   /** The times of the first and the latest change that is taken back. */
   readonly begin: string;

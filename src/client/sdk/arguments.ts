@@ -79,8 +79,8 @@ export function streams(checks: Takes["checks"]): Takes {
 }
 
 /**
- * The same calls with checks. A call with wrong arguments sends nothing and fails with "invalid"; `field` is the wrong
- * argument.
+ * Returns `calls` with checks of their arguments. A call with wrong arguments sends nothing and fails with "invalid";
+ * `field` is the wrong argument.
  */
 export function checked<Calls extends object>(group: string, calls: Calls, table: Partial<Table<Calls>>): Calls {
   const over: Record<string, (...given: unknown[]) => unknown> = {};

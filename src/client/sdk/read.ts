@@ -101,7 +101,7 @@ export function resumeBytes(
     reached = content.start;
     return content.bytes[Symbol.asyncIterator]();
   };
-  /** Also reads the end of the answer, so that its connection can be used again. */
+  /** Ends the read. It takes the end of the answer too, so that the connection can be used again. */
   const finish = async () => {
     isOver = true;
     const rest = await chunks?.next().catch(() => undefined);

@@ -112,7 +112,7 @@ export interface HashedSource {
   hash(): string | undefined;
 }
 
-/** The same content, hashed while it is read. */
+/** The source of `content`, hashed while it is read. */
 export function hashed(content: ContentSource): HashedSource {
   let digest: string | undefined;
   return {

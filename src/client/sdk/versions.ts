@@ -19,7 +19,7 @@ export interface VersionsPage extends Page<Version> {
 
 /** Numbers count from 1, sizes are bytes (gateway-spec §3). Scope: node.file.read. */
 export interface Versions {
-  /** Also works for a deleted file. "notFound": there is no such node. */
+  /** The versions of a file, also of a deleted one. "notFound": there is no such node. */
   list(nodeId: string, options?: VersionListOptions): Paged<Version, VersionsPage>;
 }
 

@@ -61,9 +61,9 @@ export interface EngineSettings {
   readonly hostName: string;
   /** Id of this boot of the machine. */
   readonly boot: string;
-  /** A change is sent after this much quiet … */
+  /** A change is sent after this much quiet. */
   readonly debounceMs: number;
-  /** … and at the latest after this time. */
+  /** A change is sent at the latest after this time, quiet or not. */
   readonly maximumAgeMs: number;
   /** How often the journal is asked for changes. */
   readonly pollMs: number;

@@ -85,7 +85,7 @@ function enqueue(context: Needs, node: NodeRow | undefined): void {
   context.activity.wake();
 }
 
-/** The same for every name of an inode. */
+/** The plan looks at the rows of all names of the inode at once. This does not count as a change. */
 function enqueueInode(context: Needs, inode: InodeId): void {
   for (const entry of context.metadata.entries.ofInode(inode)) {
     enqueue(context, context.metadata.nodes.ofEntry(entry.id));

@@ -9,11 +9,11 @@ import type { Metadata } from "../../metadata/metadata.ts";
 import type { RowClockRuntime } from "../host/index.ts";
 import type { Request } from "./request.ts";
 
-/** A use within so many request times after the written one is not written. */
+/** A use within this many request times after the written one is not written. */
 const STEP = 2;
 /** Longer than a request may take. */
 const REQUEST_MS = 60_000;
-/** With so many uses to write, they get a commit of their own. */
+/** With this many uses to write, they get a commit of their own. */
 const NOTED_MAX = 256;
 
 export class FolderUse {
@@ -21,7 +21,7 @@ export class FolderUse {
   readonly #runtime: Pick<RowClockRuntime, "now">;
   /** The uses that are to be written. */
   readonly #noted = new Map<InodeId, RowTime>();
-  /** So many milliseconds after an answer was given, the kernel has taken it in. */
+  /** Milliseconds within which the kernel has taken in an answer that was given. */
   readonly requestMs: number;
 
   constructor(metadata: Metadata<Request>, runtime: Pick<RowClockRuntime, "now">, requestMs = REQUEST_MS) {

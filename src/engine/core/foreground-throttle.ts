@@ -28,18 +28,18 @@ export interface ForegroundThrottle {
   begun(rows: number, lateMs: number): void;
 }
 
-/** The share of the time that programs keep the thread busy is measured this often … */
+/** The share of the time that programs keep the thread busy is measured this often. */
 export const FOREGROUND_LOOK_MS = 25;
-/** … as an average over about this time. A pause of programs is noticed within it too. */
+/** The measured share is an average over about this time. A pause of programs is noticed within this time too. */
 const MEMORY_MS = 50;
-/** Programs go first once their requests take this share of the time … */
+/** Programs go first once their requests take this share of the time. */
 const BUSY = 0.3;
-/** … until it falls below this one. */
+/** Programs no longer go first once the share of their requests falls below this one. */
 const PAUSED = 0.15;
-/** Of a request that may ask the gateway, no more than this counts: the rest is waiting for the gateway. */
+/** A request that may ask the gateway counts for no more than this: the rest is waiting for the gateway. */
 const OURS_MS = 2;
 /**
- * Of a request that cannot ask the gateway, up to this counts. It waits for a processor or for the disk, and write-back
+ * A request that cannot ask the gateway counts for up to this. It waits for a processor or for the disk, and write-back
  * would be in its way at both.
  */
 const LOCAL_MS = 50;
@@ -49,7 +49,7 @@ const TURN_ROWS = 32;
 const TURN_MAX_MS = 250;
 /** A rest is this many times as long as its turn: write-back gets one eighth of the time. */
 const REST = 7;
-/** The same when rows are late. */
+/** When rows are late, a rest is this many times as long as its turn. */
 const LATE_REST = 1;
 
 interface Turn {

@@ -29,9 +29,9 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** With this many requests under way, others will be answered soon … */
+/** With this many requests under way, others will be answered soon, so that they can share a look of the loop. */
 export const MANY = 4;
-/** … and can share a look of the loop, which commits the waiting changes. Time from one look to the next. */
+/** The time from one look of the loop to the next while many requests are under way. A look commits waiting changes. */
 export const TOGETHER_MS = 8;
 /** Time from one commit to the next, when no look comes in between. */
 export const TOGETHER_MAX_MS = 16;

@@ -35,15 +35,15 @@ export class GatewayHistory {
   readonly #metadata: Metadata<Request>;
   /** The last write that the gateway acknowledged. */
   #newest: Acknowledgment | undefined;
-  /** The last such write that made a version. Others may change the node again, but the version stays. */
+  /** The last acknowledged write that made a version. The version stays, even if others change the node again. */
   #content: Acknowledgment | undefined;
   /** Writes that were acknowledged on earlier connections, and that this connection has not confirmed yet. */
   #toConfirm: readonly Acknowledgment[] = [];
   #connection: () => number = () => 0;
-  /** The connection on which the newest write was acknowledged or confirmed. */
+  /** The number of the connection that acknowledged the newest write, or confirmed it later. */
   #by: number | undefined;
 
-  /** From here on each commit stores the acknowledged writes if they have changed, so many answers share a write. */
+  /** Each later commit stores the acknowledged writes, if there are new ones. So many answers share a write. */
   constructor(metadata: Metadata<Request>) {
     this.#metadata = metadata;
     const text = metadata.settings.get("acknowledged");

@@ -12,7 +12,7 @@ export interface Quota {
    */
   waiting(): number;
   /**
-   * The bytes of `waiting`, summed now, and with those that programs are writing. Rejects when the rows cannot be read,
+   * Sums the bytes of `waiting` now, with those that programs are writing. Rejects when the rows cannot be read,
    * or with the error of the disk when an open file cannot be looked at.
    */
   measure(): Promise<number>;

@@ -16,7 +16,7 @@ export interface WriteQueue {
   setInodeDirty(inode: InodeId, since?: RowTime | null): void;
   /** The plan looks at the row at once. This does not count as a change. */
   enqueue(node: NodeRow | undefined): void;
-  /** The same for every name of an inode. */
+  /** The plan looks at the rows of all names of the inode at once. This does not count as a change. */
   enqueueInode(inode: InodeId): void;
   /** The last writer closed the inode, unchanged since the last snapshot: it may be sent after the debounce. */
   enqueueAfterQuiet(inode: InodeId): void;

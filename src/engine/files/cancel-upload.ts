@@ -40,7 +40,7 @@ export function cancelUpload(context: Rows & LocalFiles & Remote & Uploads & Hos
   if (attempt === undefined || snapshot === undefined) return;
   if (!client.features.isFull) return;
   metadata.attempts.abandon(attempt.id, runtime.now());
-  // The same snapshot is or will be sent under another name.
+  // Another name of the inode may send this snapshot, now or later.
   const isUsed = metadata.attempts.ofSnapshot(snapshot.id).length + metadata.entries.links(snapshot.inode) > 0;
   if (!isUsed) removeSnapshot(context, snapshot);
   metadata.afterCommit(() => sending.get(attempt.id)?.());

@@ -52,11 +52,11 @@ export class FileChanges {
   get hasUnpersistedStat() {
     return this.#hasUnpersistedStat;
   }
-  /** How many changes programs have begun … */
+  /** How many changes programs have begun. */
   get writes() {
     return this.#writes;
   }
-  /** … and how many of them are not done yet. */
+  /** How many of the changes that programs have begun are not done yet. */
   get inFlight() {
     return this.#inFlight;
   }

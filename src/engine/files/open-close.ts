@@ -360,9 +360,9 @@ function recordStat(
     metadata.inodes.update(inode.id, { size, attributes, ctime: formatTime(ctime) });
     context.queue.setInodeDirty(inode.id);
   };
-  // Only a call that the kernel knows of makes a file longer, and then the kernel drops the size that it was told. The
-  // kernel is told of any other change, unless it was shown just this size and time: the change may have been made
-  // through a mapping.
+  // The kernel need not be told in two cases. The file is longer: only a call through the kernel makes a file longer,
+  // and the kernel then drops the size that it knew. Or the kernel was shown just this size and time. Any other change
+  // may have been made through a mapping, so the kernel is told.
   if (cacheFile.changes.isLongerThanShown(size) || cacheFile.changes.isShown(size, mtime))
     context.kernel.byRequest(record, cacheFile.kernelNodeId);
   else metadata.changed.ours(() => metadata.transaction(record));

@@ -5,8 +5,8 @@
  * - The row never names a byte that a program wrote.
  * - The row forgets a range only after its bytes are in the file.
  *
- * The same rules hold for unverified ranges: bytes of the origin in a changed file, here or missing, that verify.ts has
- * yet to check.
+ * Unverified ranges are bytes of the origin in a changed file, here or missing, that verify.ts has yet to check. The
+ * three rules hold for them too.
  */
 import type { RunningHash } from "../../lib/files.ts";
 import { createRangeLock, type RangeLock } from "../../lib/range-lock.ts";

@@ -17,18 +17,18 @@ import { limitList, OFFLINE_PATIENCE_MS } from "../host/index.ts";
 import { createSharedAnswers } from "./shared-answer.ts";
 
 const PAGE = 1000;
-/** A list that may change counts as new for at least so long. */
+/** A list that may change counts as new for at least this long. */
 const FRESH_MS = 1_000;
 /**
- * A list counts as new for so many times as long as reading it took. Otherwise a program that looks up every name of a
- * long list would wait for that list most of the time.
+ * A list counts as new for this many times as long as reading it took. Otherwise a program that looks up every name of
+ * a long list would wait for that list most of the time.
  */
 const FRESH_READS = 4;
 /** Items of all lists in memory. */
 const ITEMS_MAX = 300_000;
 /** Items. A longer list is not kept in memory if the gateway can be asked for single names. */
 const IN_MEMORY_MAX = ITEMS_MAX / 2;
-/** So many such long lists are remembered. */
+/** The lists that are remembered as longer than IN_MEMORY_MAX. */
 const LONG_LISTS_MAX = 1_000;
 /** Items. A longer list is not kept in the rows, so it cannot be shown while the gateway is away. */
 const KEPT_ITEMS_MAX = 10_000;
@@ -62,7 +62,10 @@ export interface PastLists {
    * folder, EIO when the gateway is away and the list is not kept, EINTR when `signal` aborts, else as toFsError says.
    */
   children(folder: string, which: Which, signal: AbortSignal, name?: string): Promise<readonly ListedNode[]>;
-  /** The versions of a node, oldest first. The same array and the same errors. */
+  /**
+   * The versions of a node, oldest first. While they are kept, the answer is the same array. Rejects as `children`
+   * does.
+   */
   versions(node: string, signal: AbortSignal): Promise<readonly Version[]>;
 }
 

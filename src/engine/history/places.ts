@@ -37,7 +37,7 @@ export interface Places {
    * `parent` is no folder, EIO if the gateway is away and the name may have come since, else as toFsError says.
    */
   child(parent: HistoryPlace, name: string, signal: AbortSignal): Promise<HistoryPlace | undefined>;
-  /** The places by name, sorted. The same errors. */
+  /** The places by name, sorted. Rejects as `child` does. */
   list(parent: HistoryPlace, signal: AbortSignal): Promise<ReadonlyMap<string, HistoryPlace>>;
   /** The root of the mount as it was at the moment (ISO 8601, UTC). */
   root(at: string): HistoryPlace;

@@ -29,9 +29,9 @@ const SLEPT = "the machine slept, or its clock was set";
 export interface Freshness {
   /** True while the journal is live. */
   isLive(): boolean;
-  /** Returns how long the kernel may keep an answer given now, in milliseconds. */
+  /** Returns how long the kernel may keep the attributes of an answer given now, in milliseconds. */
   validMs(): number;
-  /** The same for the name in an answer. */
+  /** Returns how long the kernel may keep the name in an answer given now, in milliseconds. */
   nameValidMs(): number;
   /** Since when it is not live and why, for people; undefined while it is live. */
   readonly stale: { readonly since: WallTime; readonly why: string } | undefined;

@@ -195,7 +195,7 @@ export function fileOf(context: Pick<Kernel, "handles">, handleId: HandleId): Fi
   return handle;
 }
 
-/** The same for a handle that is open for writing. Throws EBADF. */
+/** The open file behind a handle that may write. Throws EBADF, also for a handle that only reads. */
 export function writableOf(context: Pick<Kernel, "handles">, handleId: HandleId): FileHandle {
   const handle = fileOf(context, handleId);
   if (!handle.write) throw new FsError("EBADF", `handle ${handleId} is not open for writing`);

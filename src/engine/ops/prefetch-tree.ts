@@ -27,7 +27,7 @@ const REFUSALS_MAX = 2;
 const STRETCH_MS = 50;
 /** Content comes before names: while content is downloaded, a stream rests at least this long. */
 const REST_WHILE_READING_MS = 950;
-/** So long after a download a program still counts as reading: it may read small files one after another. */
+/** A program counts as reading for this long after a download: it may read small files one after another. */
 const READING_MS = 100;
 /** How many names of a visited folder are looked through for unknown subfolders. */
 const LOOKED_AT = 200;
@@ -109,8 +109,8 @@ export function createTreePrefetch(context: Rows & LocalFiles & Remote & Host & 
   }
 
   /**
-   * The topmost folder above this one below which nothing is known: the search goes up while all neighbouring folders
-   * are unknown too. So the next stream does not read again what an earlier one has read.
+   * The topmost folder from which a stream would read nothing that is known already: `folder` or one above it. The
+   * search goes up while all folders beside the one that it has reached are unknown too.
    */
   function topOf(folder: InodeId): InodeId {
     for (let top = folder; ; ) {

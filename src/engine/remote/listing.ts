@@ -289,8 +289,8 @@ async function absentFrom(
 }
 
 /**
- * The same for arrivals in the folder, at a gateway without a journal. An arrival that this list does not show was in
- * an older one. If it is gone, it must not wait for ever, because the folder would never be empty for programs.
+ * Reads by id the arrivals in the folder that the list does not show, at a gateway without a journal. Such an arrival
+ * was in an older list. If it is gone, it must not wait for ever, because the folder would never be empty for programs.
  */
 async function confirmWaiting(
   context: Rows & Remote & Host & Sync,

@@ -186,7 +186,7 @@ function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRo
   context.orphans.handOver(entry.inode);
 }
 
-/** The answer to an exchange is about one node only. The same change moved the other node to the place of that one. */
+/** The answer to an exchange is about one node only. The exchange moved the other node to the place of that one. */
 function otherHasMoved(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   request: Extract<Request, { do: "exchange" }>,
@@ -218,10 +218,10 @@ function closeAttempt(context: Rows & LocalFiles & Host, attempt: Sent, how: "re
 }
 
 /**
- * Closes an attempt that was refused for a reason that may change. If the request was sent before without an answer,
- * that earlier sending may have arrived already, or may arrive once the obstacle is gone. So the attempt is remembered
- * as abandoned: its key will show that the effect was ours. A deletion is remembered also because no content may begin
- * to need its node.
+ * Closes an attempt that was refused for a reason that may change. An earlier sending of the request, if it had no
+ * answer, may have been carried out, or may be once the reason is gone. So the attempt is remembered as abandoned: its
+ * key will show that the effect was ours. An abandoned deletion also keeps contents from referring to its node, which
+ * may go at any time.
  */
 function closeRefused(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
@@ -467,7 +467,7 @@ function nameIsTaken(context: Rows & LocalFiles & Remote & Uploads & Host & Tree
   placeArrival(context, node);
 }
 
-/** The same thing was made here and at the gateway: it becomes one node. Returns false if it is not the same. */
+/** A file or folder that was made alike here and at the gateway becomes one node. Returns false if they differ. */
 function join(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
   row: NodeRow,

@@ -21,7 +21,7 @@ const DEPTH_MAX = 1000;
  * and less often.
  */
 const REREAD_MS = 10_000;
-/** The same for a node that the account may not read. */
+/** A node that the account may not read is read again after this time. */
 const HIDDEN_MS = 60_000;
 /** Nodes that are moved out in one synchronous stretch. */
 const SLICE = 200;

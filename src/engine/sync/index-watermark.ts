@@ -35,7 +35,7 @@ export function shownUpTo({ client }: Pick<Needs, "client">, asOf: number, begun
   return client.features.isFull ? asOf : oldest(begun);
 }
 
-/** The same where row time stands in for positions. */
+/** The position up to which a list shows everything, where row time stands in for positions. */
 const oldest = (begun: RowTime): number => Math.max(0, millisecondsOf(begun) - SETTLE_MS);
 
 /**

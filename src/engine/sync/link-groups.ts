@@ -256,7 +256,7 @@ export function giveName(context: Rows & LocalFiles & Uploads, entry: Entry, fro
   giveNames(context, [entry], from, to);
 }
 
-/** The same for many names in one go, so that of thousands each is looked at once. */
+/** Gives many names to the inode `to` in one go, so that each of thousands is looked at once. */
 function giveNames(context: Rows & LocalFiles & Uploads, entries: readonly Entry[], from: Inode, to: InodeId): void {
   const { metadata } = context;
   for (const entry of entries) metadata.entries.setInode(entry.id, to);

@@ -73,9 +73,10 @@ export function recognizeOwn(
 }
 
 /**
- * The same for a creation whose key the gateway does not tell. Programs may have renamed or removed the name here
- * since. As a foreign node, it would come back under its old name. Where the gateway tells no hash, the node is read
- * again with its content (fetch-node.ts). Until then it gets no row, and this returns true.
+ * Recognises the effect of an abandoned creation whose key the gateway does not tell; true if base moves. Programs may
+ * have renamed or removed the name here since. As a foreign node, it would come back under its old name. Where the
+ * gateway tells no hash, the node is read again with its content (fetch-node.ts). Until then it gets no row, and this
+ * returns true.
  */
 export function recognizeUnkeyed(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, node: Node): boolean {
   const creations = creationsLike(context, node);
@@ -102,7 +103,7 @@ function creationsLike(context: Rows & Remote & Host, node: Node): readonly Atte
 const isMadeBy = (context: Rows & Remote & Host, attempt: Attempt<Request>, node: Node) =>
   isLike(context, attempt, node) && isContentOf(attempt.request, node);
 
-/** The same, without the content. */
+/** True: the node has the place and attributes that the creation gave it. Its content is not compared. */
 function isLike(context: Rows & Remote & Host, attempt: Attempt<Request>, node: Node): boolean {
   const { request } = attempt;
   if ("nodeId" in request || (request.do === "folder") !== (node.kind === "folder")) return false;

@@ -20,13 +20,13 @@ import { createGrowth, type Grown, growthOf } from "./growth.ts";
 
 /** The pause between two questions to a gateway with a quota for us. */
 const LOOK_MS = 15_000;
-/** Before a program is refused, the gateway is asked again if its last answer is older than this … */
+/** Before a program is refused, the gateway is asked again if its last answer is older than this. */
 const FRESH_MS = 1_000;
-/** … unless that takes longer than this … */
+/** The longest time that a program waits for the gateway to be asked again. */
 const PATIENCE_MS = 2_000;
 /**
- * … and once more after this, because requests in flight may have been counted both there and here. The waiting bytes
- * are added up again after the same pause.
+ * The pause before the gateway is asked once more, because requests in flight may have been counted both there and
+ * here. The waiting bytes are added up again after this pause too.
  */
 const AGAIN_MS = 100;
 /** Room may turn up piece by piece. Held rows are expedited once, after this time. */

@@ -21,7 +21,7 @@ export function now(context: Stamps): Time {
   return context.runtime.files.currentTime();
 }
 
-/** The same as text, as the rows store it. */
+/** The time of `now`, as text that the rows store. */
 export function fileTimeText(context: Stamps): string {
   return formatTime(now(context));
 }

@@ -13,7 +13,7 @@ export function pauseReason(context: Needs): { readonly why: string; readonly at
   return pauseMs === 0 ? undefined : { why: "the gateway takes no more for now", at: plus(runtime.now(), pauseMs) };
 }
 
-/** The same, without a pause that ends by itself. */
+/** The reason for which nothing is sent; undefined: rows are sent, or the pause ends by itself. */
 export function openEndedPauseReason(context: Omit<Needs, "runtime">): string | undefined {
   const { readOnly, disk, network } = context;
   if (readOnly.why !== undefined) return `the mount is read-only: ${readOnly.why}`;

@@ -28,7 +28,7 @@ export interface Snapshots {
 export interface Pauses {
   /** `at`: the row time at which the pause ends by itself. */
   reason(): { readonly why: string; readonly at?: RowTime } | undefined;
-  /** The same, without a pause that ends by itself. */
+  /** The reason, unless the pause ends by itself. */
   openEnded(): string | undefined;
   /** The gateway's words when it refused the token, and the remedy for a person. */
   loginNeeded(): string | undefined;

@@ -6,7 +6,7 @@ import type { Priority } from "../../metadata/priority.ts";
 
 /** In bytes. Contents of this size and more are bulk. */
 export const BULK_BYTES = 1024 * 1024;
-/** So many bulk requests fill any network line. With more, each would only take longer. */
+/** The most bulk requests at a time. They fill any network line: with more, each would only take longer. */
 const BULK_MOST = 8;
 
 /** The priority class of a request that sends so many bytes. */

@@ -13,11 +13,11 @@ import { takeSnapshot } from "./snapshot.ts";
 import { nextSnapshotAt, SNAPSHOT_AGAIN_MS, WRITING_PAUSE_MS } from "./snapshot-times.ts";
 
 const FAILED_MS = 30_000;
-/** The time between two write detections of passthrough writers is no longer than the shortest pause … */
+/** The time between two write detections of passthrough writers, while few files are open: the shortest pause. */
 const LOOK_MS = WRITING_PAUSE_MS;
 /**
- * … unless so many files are open that write detection would take more than a thousandth of the time. Milliseconds per
- * open file.
+ * The time between two write detections, in milliseconds per open file. With many open files it is longer than LOOK_MS,
+ * so that write detection takes no more than a thousandth of the time.
  */
 const LOOK_EACH_MS = 50;
 

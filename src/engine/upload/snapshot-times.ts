@@ -16,11 +16,11 @@ const PAUSE_MAX_MS = 60_000;
 /** Without such a pause, a snapshot is due this long after the first write. */
 const AGE_MS = 15_000;
 const AGE_MAX_MS = 5 * 60_000;
-/** Both times double each time that writing goes on within this time after a snapshot … */
+/** The pause and the age double each time that writing goes on within this time after a snapshot. */
 const GOES_ON_MS = 30_000;
-/** … and are as at first again after this time without a write. */
+/** After this time without a write, the pause and the age are as at first again. */
 const REST_MS = 60_000;
-/** After so many doublings both times have reached their maximum. */
+/** After this many doublings the pause and the age have reached their maximum. */
 const STEP_MAX = 5;
 /**
  * After a copy, the disk rests ten times as long as the copy took. So copying takes no more than a tenth of the time,

@@ -37,7 +37,7 @@ export interface Accounts {
   find(nameOrId: string): Account | undefined;
   /** Removes the account with its roles and logins. False: there is none. */
   remove(id: string): boolean;
-  /** Also ends its logins. Throws an AccountError when the password is too short. */
+  /** Sets the password, and ends the account's logins. Rejects with an AccountError if the password is too short. */
   setPassword(id: string, password: string): Promise<void>;
   /** The account, if the password is right. Takes the same time when there is no such account. */
   checkPassword(name: string, password: string): Promise<Account | undefined>;
@@ -78,7 +78,7 @@ interface AccountRow {
 const COLUMNS = "id, name, created_at AS createdAt, password";
 const shown = ({ id, name, createdAt }: AccountRow): Account => ({ id, name, createdAt });
 
-/** Both are called in the transaction of the change that they belong to. */
+/** The hooks are called in the transaction of the change that they belong to. */
 export interface AccountHooks {
   endLogins(account: string): void;
   /** Records that the first owner's given password is not its password any more. */

@@ -42,7 +42,7 @@ export const accountsPath = (dataFolder: string) => path.join(dataFolder, "accou
 
 /** The file with the password of the account that `wsfs start` makes (first-owner.ts). */
 export const passwordPath = (dataFolder: string) => path.join(dataFolder, "password");
-/** The same file until the account exists. */
+/** The file with the password while the account does not exist yet. */
 export const newPasswordPath = (dataFolder: string) => `${passwordPath(dataFolder)}.new`;
 
 /**

@@ -30,8 +30,8 @@ export function createLineCutter(maxBytes = LINE_MAX_BYTES): LineCutter {
         from = end + 1;
         pieces(line.at(-1) === RETURN ? line.subarray(0, -1) : line, maxBytes, 0, lines);
       }
-      // Its last byte may be the "\r" of its end, which belongs to no piece. It is copied, because the bytes of the
-      // caller may change.
+      // The last byte of the rest may be the "\r" of its line's end, which belongs to no piece. The rest is copied,
+      // because the bytes of the caller may change.
       begun = Uint8Array.from(pieces(joined(begun, bytes.subarray(from)), maxBytes, 1, lines));
       return lines;
     },

@@ -157,7 +157,7 @@ async function killProcesses(clock: Clock, ours: Ours): Promise<readonly number[
       await lookWell(clock, ours, stop);
     }
     if (stopped.size === 0) return [];
-    // Also when the time is over: no process is left stopped.
+    // Stopped processes are killed also when the time is over: none is left stopped.
     for (const pid of stopped) signal(pid, "SIGKILL");
     if (!isOver()) continue;
     await sleep(clock, POLL_MS);

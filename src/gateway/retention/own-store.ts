@@ -19,7 +19,7 @@ export async function withOwnStore<T>(dataDir: string, work: (retention: Retenti
         clock: systemClock,
         store: createStore(database),
         blobs: await openDiskBlobs(blobFolder(dataDir), hold.isHeld),
-        // There are no uploads and no copies.
+        // No gateway serves the folder, so there are no uploads and no copies.
         staged: new Set(),
         copying: new Set(),
       }),

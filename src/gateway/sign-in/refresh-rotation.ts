@@ -3,8 +3,8 @@
  * login, may use a token twice. For a minute, and while its successor is unused, the token gives that same successor. A
  * later use means that the token or its successor was stolen: the whole login ends (RFC 9700 §4.14.2).
  *
- * Of two requests at once, the first to claim the token makes the successor, and the second waits for it. A process
- * that dies between the claim and the successor leaves a used token without one: the next use makes one.
+ * If two requests come at once, the first to claim the token makes the successor, and the second waits for it. A
+ * process that dies between the claim and the successor leaves a used token without one: the next use makes one.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { type Deferred, deferred } from "../../lib/deferred.ts";

@@ -133,7 +133,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
       }
       return Math.min(next - now, CLOCK_MS);
     }
-    // Of several missed times only the latest starts an execution.
+    // Only the latest of several missed times starts an execution.
     const scheduledFor = schedule.latest(row.dueAt, now);
     const dueAt = schedule.next(scheduledFor) ?? null;
     return start(row, { key: `${row.id}@${scheduledFor}`, scheduledFor, position: row.position, dueAt });
