@@ -191,7 +191,7 @@ export interface FileSystem {
   setattr(caller: Caller, kernelNodeId: KernelNodeId, change: SetAttributes): Promise<Attributed>;
   /** EROFS: `mask` (as in access(2)) asks for writing, and the mount is read-only. The kernel checks permissions. */
   access(caller: Caller, kernelNodeId: KernelNodeId, mask: number): Promise<void>;
-  /** The room of the disk, or of the workspace if that has a quota. EIO: the disk does not tell its room. */
+  /** The room of the disk, or of the workspace if that has a quota. Rejects as fromDisk says. */
   statfs(caller: Caller): Promise<SpaceInfo>;
 
   /** EINVAL: not a symlink. */

@@ -5,6 +5,7 @@ import {
   type Caller,
   type Found,
   FsError,
+  fromDisk,
   type KernelNodeId,
   type NegativeEntry,
   type SpaceInfo,
@@ -53,7 +54,9 @@ export async function access(context: Tree, kernelNodeId: KernelNodeId, mask: nu
 export async function statfs(context: LocalFiles & Remote & Host): Promise<SpaceInfo> {
   const BLOCK = 4096;
   const { runtime, paths, quota } = context;
-  const disk = await runtime.files.space(paths.root);
+  const disk = await runtime.files.space(paths.root).catch((error: unknown) => {
+    throw fromDisk(error, "the room of the disk cannot be told");
+  });
   const { limit, used } = quota;
   // With a quota, everything in the workspace counts, sent or not. New bytes must also fit on this disk until they are
   // sent.
