@@ -22,8 +22,8 @@ export async function queueRetry(values: Values<"queue retry">): Promise<number>
   throw new Failure(`nothing waits to be uploaded at ${names}; wsfs queue ${values.dir} shows what does`);
 }
 
-function describeWhen(held: RetryResult["held"]): string {
-  return held === undefined ? "now" : `as soon as possible: ${printable(held.why)}`;
+function describeWhen(pauseReason: RetryResult["held"]): string {
+  return pauseReason === undefined ? "now" : `as soon as possible: ${printable(pauseReason.why)}`;
 }
 
 /**

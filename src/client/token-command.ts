@@ -37,7 +37,7 @@ const ARGUMENTS = {
   }),
 };
 
-interface Held {
+interface IssuedToken {
   readonly token: string;
   /** Milliseconds since the epoch. */
   readonly expiresAt: number;
@@ -57,14 +57,14 @@ export function tokenCommand(
 ): Credentials {
   checkArguments("tokenCommand", ARGUMENTS, [command, args, options]);
   const { clock = systemClock } = options;
-  let held: Held | undefined;
-  let running: Promise<Held> | undefined;
+  let current: IssuedToken | undefined;
+  let running: Promise<IssuedToken> | undefined;
 
-  const renewed = (): Promise<Held> => {
+  const renewed = (): Promise<IssuedToken> => {
     running ??= run(command, args, options)
       .then((output) => {
-        held = readOutput(output, `token command ${basename(command)}`, clock.wallClock());
-        return held;
+        current = readOutput(output, `token command ${basename(command)}`, clock.wallClock());
+        return current;
       })
       .finally(() => {
         running = undefined;
@@ -75,18 +75,18 @@ export function tokenCommand(
   return {
     async token() {
       const now = clock.wallClock();
-      if (held !== undefined && now < held.replaceAt) return held.token;
+      if (current !== undefined && now < current.replaceAt) return current.token;
       try {
         return (await renewed()).token;
       } catch (error) {
         // The earlier token is still valid for a little longer.
-        if (held !== undefined && clock.wallClock() < held.expiresAt) return held.token;
+        if (current !== undefined && clock.wallClock() < current.expiresAt) return current.token;
         throw error;
       }
     },
     async renew(rejected) {
       // Another call has met the same 401 and found a new token.
-      if (held !== undefined && held.token !== rejected) return held.token;
+      if (current !== undefined && current.token !== rejected) return current.token;
       const { token } = await renewed();
       return token === rejected ? undefined : token;
     },
@@ -128,7 +128,7 @@ function failure(command: string, error: ExecFileException, stderr: string, time
   return new RemoteError("unauthorized", message, { isUnsent: true });
 }
 
-function readOutput(output: string, source: string, now: number): Held {
+function readOutput(output: string, source: string, now: number): IssuedToken {
   const text = output.trim();
   const { token, expiresAt: expiry } = text.startsWith("{") ? readJson(text, source, now) : { token: text };
   const checked = checkToken(token, source);

@@ -9,7 +9,7 @@ import { hasCode, isUnsupported } from "../lib/system-error.ts";
 
 export interface Reserve {
   /** Bytes that are reserved now: `size` or 0. */
-  held(): number;
+  reservedBytes(): number;
   /** The size of the whole reserve, in bytes. */
   readonly size: number;
   /** The free bytes from which on the reserve is made again, so that making it does not fill the disk. */
@@ -37,7 +37,7 @@ export function createReserve(
 ): Reserve {
   if (!Number.isSafeInteger(size) || size < 0) throw new RangeError(`expected a reserve in bytes, got ${size}`);
   const room = 2 * size;
-  let held = false;
+  let isReserved = false;
   /** Counts calls of giveUpNow. A file that was being built during such a call has no name any more. */
   let emptied = 0;
   let last: Promise<unknown> = Promise.resolve();
@@ -49,7 +49,7 @@ export function createReserve(
   }
 
   async function restore(): Promise<boolean> {
-    if (held || size === 0) return true;
+    if (isReserved || size === 0) return true;
     const before = emptied;
     if (!(await isWhole(files, path, size))) {
       const { available } = await files.space(dirname(path));
@@ -62,15 +62,15 @@ export function createReserve(
         throw error;
       }
     }
-    held = emptied === before;
-    return held;
+    isReserved = emptied === before;
+    return isReserved;
   }
 
   /** Also removes a reserve of an earlier process, whole or not: it frees space as well. */
   async function giveUp(): Promise<boolean> {
-    const wasHeld = held;
-    held = false;
-    const had = wasHeld || (await allocatedAt(files, path)) > 0;
+    const wasReserved = isReserved;
+    isReserved = false;
+    const had = wasReserved || (await allocatedAt(files, path)) > 0;
     await files.remove(path);
     return had;
   }
@@ -78,12 +78,12 @@ export function createReserve(
   return {
     size,
     room,
-    held: () => (held ? size : 0),
+    reservedBytes: () => (isReserved ? size : 0),
     restore: () => afterOthers(restore),
     giveUp: () => afterOthers(giveUp),
     giveUpNow() {
       emptied += 1;
-      held = false;
+      isReserved = false;
       return removeNow(path);
     },
   };

@@ -10,7 +10,7 @@ import type { Logger, LogLevel } from "../lib/log.ts";
 const ROTATE_BYTES = 10 * 1024 ** 2;
 const FILE = "daemon.log";
 /** The limit for lines from before the state dir is known. There are few. */
-const HELD_LINES = 1000;
+const DELAYED_LINES = 1000;
 /** The limit of output that waits for the reader of standard error. */
 const WAITING_BYTES = 256 * 1024;
 
@@ -25,9 +25,9 @@ export interface DaemonLog extends Logger {
 
 export function createDaemonLog(options: { level: LogLevel; foreground: boolean }): DaemonLog {
   const { level, foreground } = options;
-  let held: string[] | undefined = [];
+  let delayed: string[] | undefined = [];
   let write = (line: string): void => {
-    if (held !== undefined && held.length < HELD_LINES) held.push(line);
+    if (delayed !== undefined && delayed.length < DELAYED_LINES) delayed.push(line);
   };
   const streams = multistream([{ level, stream: { write: (line: string) => write(line) } }]);
   let warn = foreground ? standardError() : undefined;
@@ -41,8 +41,8 @@ export function createDaemonLog(options: { level: LogLevel; foreground: boolean 
       const file = pino.destination({ dest: path, sync: true, mode: 0o600 });
       // A full disk must not end the daemon.
       file.on("error", () => {});
-      for (const line of held ?? []) file.write(line);
-      held = undefined;
+      for (const line of delayed ?? []) file.write(line);
+      delayed = undefined;
       write = (line) => file.write(line);
     },
     toFileOnly() {

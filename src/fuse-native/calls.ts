@@ -259,8 +259,8 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
 
     async unlink(caller: Caller, path: string): Promise<void> {
       if (paths.unhide(path)) return;
-      // The kernel node id is held until the name is gone, and then forgotten, so that the inode behind the name can go
-      // too.
+      // The kernel node id is in use until the name is gone, and then forgotten, so that the inode behind the name can
+      // go too.
       await paths.at(caller, path, () =>
         paths.below(caller, path, (parent, name) => fileSystem.unlink(caller, parent, name)),
       );

@@ -1,7 +1,7 @@
 /**
  * libfuse 2 uses paths, the file system uses kernel node ids. A path is looked up name by name. The node id at its end
- * is held while it is in use, and then forgotten. Folders are remembered until another mount changes a name, or a
- * folder moves or goes.
+ * counts as known while it is in use, and is then forgotten. Folders are remembered until another mount changes a name,
+ * or a folder moves or goes.
  *
  * When a program removes an open file, libfuse renames it to ".fuse_hidden…", and removes it when it is closed. Here
  * the file loses its name at once, as the program wanted. Only libfuse knows the hidden name: it is never listed or
@@ -58,7 +58,7 @@ interface Hidden {
 }
 
 export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): Paths {
-  const held = new Map<KernelNodeId, { uses: number; answers: number }>();
+  const inUse = new Map<KernelNodeId, { uses: number; answers: number }>();
   const folders = new LRUCache<string, KernelNodeId>({ max: FOLDERS_MAX, dispose: letGo });
   /** By name. libfuse gives no name twice. */
   const hidden = new Map<string, Hidden>();
@@ -66,17 +66,17 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
   let forgottenByKernel = 0;
 
   function hold(kernelNodeId: KernelNodeId, answers = 0): void {
-    const now = held.get(kernelNodeId) ?? { uses: 0, answers: 0 };
-    held.set(kernelNodeId, { uses: now.uses + 1, answers: now.answers + answers });
+    const now = inUse.get(kernelNodeId) ?? { uses: 0, answers: 0 };
+    inUse.set(kernelNodeId, { uses: now.uses + 1, answers: now.answers + answers });
   }
 
   function letGo(kernelNodeId: KernelNodeId): void {
-    const { uses, answers } = held.get(kernelNodeId) ?? { uses: 0, answers: 0 };
+    const { uses, answers } = inUse.get(kernelNodeId) ?? { uses: 0, answers: 0 };
     if (uses > 1) {
-      held.set(kernelNodeId, { uses: uses - 1, answers });
+      inUse.set(kernelNodeId, { uses: uses - 1, answers });
       return;
     }
-    held.delete(kernelNodeId);
+    inUse.delete(kernelNodeId);
     if (answers > 0) fileSystem.forget([{ kernelNodeId, count: answers }]);
   }
 

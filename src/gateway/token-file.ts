@@ -54,7 +54,7 @@ export interface TokenFileNeeds {
   issue(claims: TokenClaims): string;
 }
 
-/** The returned function checks the file, and writes a new token when the held one is not valid for long enough. */
+/** The returned function checks the file, and writes a new token when that one is not valid for long enough. */
 export function tokenFileKeeper({ dataDir, accounts, log, read, issue }: TokenFileNeeds): () => void {
   const file = tokenPath(dataDir);
   let lastLogged: string | undefined;
@@ -66,9 +66,9 @@ export function tokenFileKeeper({ dataDir, accounts, log, read, issue }: TokenFi
 
   /** Returns the workspace of a token that start made and that has to be replaced. */
   function staleIn(token: string): string | undefined {
-    const held = read(token);
-    if (held?.client !== CLIENT || held.workspace === undefined) return undefined;
-    const { secondsLeft, account, workspace } = held;
+    const own = read(token);
+    if (own?.client !== CLIENT || own.workspace === undefined) return undefined;
+    const { secondsLeft, account, workspace } = own;
     // More time than it was given: the clock was set back meanwhile, or the token is one for a former release.
     const isFresh = secondsLeft > LIFE_SECONDS / 2 && secondsLeft <= LIFE_SECONDS;
     return isFresh && account === ownerOf(accounts, workspace) ? undefined : workspace;

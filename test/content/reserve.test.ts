@@ -32,19 +32,19 @@ test("given up, it lets a full disk take writes again; it comes back when there 
   const { files } = await createMemoryUnderTest(4 * SIZE);
   const reserve = createReserve(files, PATH, SIZE);
   expect(await reserve.restore()).toBe(true);
-  expect(reserve.held()).toBe(SIZE);
+  expect(reserve.reservedBytes()).toBe(SIZE);
   await writeAll(files, "/state/big", pattern(3 * SIZE));
   await expect(writeAll(files, "/state/row", pattern(10))).rejects.toMatchObject({ code: "ENOSPC" });
 
   expect(await reserve.giveUp()).toBe(true);
-  expect(reserve.held()).toBe(0);
+  expect(reserve.reservedBytes()).toBe(0);
   await writeAll(files, "/state/row", pattern(10));
   expect(await reserve.restore()).toBe(false);
   expect(await reserve.giveUp()).toBe(false);
 
   await files.remove("/state/big");
   expect(await reserve.restore()).toBe(true);
-  expect(reserve.held()).toBe(SIZE);
+  expect(reserve.reservedBytes()).toBe(SIZE);
   expect(files.openHandles()).toBe(0);
 });
 
@@ -80,7 +80,7 @@ test.each(["ENOSPC", "EDQUOT"])("%s while it is built leaves nothing behind and 
   files.fail({ path: /reserve/, code, on: ["allocate"] });
   const reserve = createReserve(files, PATH, SIZE);
   expect(await reserve.restore()).toBe(false);
-  expect(reserve.held()).toBe(0);
+  expect(reserve.reservedBytes()).toBe(0);
   expect(await files.list("/state")).toEqual([]);
 });
 
@@ -102,7 +102,7 @@ test("calls that overlap are carried out in their order", async () => {
     true,
     true,
   ]);
-  expect(reserve.held()).toBe(SIZE);
+  expect(reserve.reservedBytes()).toBe(SIZE);
 });
 
 test("of size 0 keeps nothing back", async () => {

@@ -103,7 +103,7 @@ describe("a full disk", () => {
         taken.rows += 1;
         if (failing === undefined || failing.what === "files" || taken.rows <= failing.after) return false;
         if (!failing.isForGood) return taken.rows === failing.after + 1;
-        return isFull && (failing.what === "no rows" || reserve.held() > 0);
+        return isFull && (failing.what === "no rows" || reserve.reservedBytes() > 0);
       });
       return options;
     };

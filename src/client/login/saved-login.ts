@@ -46,7 +46,7 @@ const AGAIN_MS = [200, 1000];
  */
 export function savedLogin(path: string, options: SavedLoginOptions = {}): Credentials {
   const { howToSignIn = "sign in", keyring = systemKeyring() } = options;
-  let held: Minted | undefined;
+  let current: Minted | undefined;
   let minting: Promise<Minted> | undefined;
   /** A login that has ended, with the identity of its file. Only another file is tried again. */
   let ended: { readonly identity: string | undefined; readonly error: RemoteError } | undefined;
@@ -55,11 +55,11 @@ export function savedLogin(path: string, options: SavedLoginOptions = {}): Crede
     if (ended !== undefined && ended.identity === (await loginIdentity(path))) throw ended.error;
     ended = undefined;
     try {
-      held = await mint(path, options, keyring);
-      return held;
+      current = await mint(path, options, keyring);
+      return current;
     } catch (error) {
       if (!(error instanceof LoginOver)) throw error;
-      held = undefined;
+      current = undefined;
       ended = {
         identity: error.identity,
         error: new RemoteError("unauthorized", `${error.message}: ${howToSignIn}`, { cause: error }),
@@ -77,12 +77,12 @@ export function savedLogin(path: string, options: SavedLoginOptions = {}): Crede
 
   return {
     async token() {
-      if (held !== undefined && Date.now() < held.replaceAt) return held.token;
+      if (current !== undefined && Date.now() < current.replaceAt) return current.token;
       return (await minted()).token;
     },
     async renew(rejected) {
       // Another call has met the same 401 and found a new token.
-      if (held !== undefined && held.token !== rejected) return held.token;
+      if (current !== undefined && current.token !== rejected) return current.token;
       const { token } = await minted();
       return token === rejected ? undefined : token;
     },

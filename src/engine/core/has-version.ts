@@ -5,7 +5,7 @@ import { limitList } from "../host/index.ts";
 import type { Remote } from "./context.ts";
 
 /** Besides transient failures, these say nothing about the node either. */
-const HELD_UP: readonly RemoteErrorCode[] = ["unauthorized", "throttled", "aborted"];
+const SAY_NOTHING: readonly RemoteErrorCode[] = ["unauthorized", "throttled", "aborted"];
 
 /**
  * True: the node still has the version. False: it has not. Undefined: that cannot be found out. Rejects with a
@@ -30,7 +30,7 @@ export async function hasVersion(
       after = page.next;
     }
   } catch (error) {
-    if (!(error instanceof RemoteError) || error.isTransient || HELD_UP.includes(error.code)) throw error;
+    if (!(error instanceof RemoteError) || error.isTransient || SAY_NOTHING.includes(error.code)) throw error;
     return error.code === "notFound" ? false : undefined;
   }
 }

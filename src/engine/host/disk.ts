@@ -95,7 +95,9 @@ export function createDisk(needs: {
   let trouble: DiskTrouble | undefined;
   let hasRows = true;
   let mayKeep = true;
-  /** The reserve is being taken again: the disk may lack its room already while `held` does not count it yet. */
+  /**
+   * The reserve is being taken again: the disk may lack its room already while `reservedBytes` does not count it yet.
+   */
   let isTaking = false;
   /**
    * The reserve was refused although the disk reported enough room. A quota of the user does that. Only further tries
@@ -131,7 +133,7 @@ export function createDisk(needs: {
   }
 
   function isFull(): boolean {
-    return stateDisk !== undefined && stateDisk.reserve.held() < stateDisk.reserve.size;
+    return stateDisk !== undefined && stateDisk.reserve.reservedBytes() < stateDisk.reserve.size;
   }
 
   function look(): void {
@@ -177,7 +179,7 @@ export function createDisk(needs: {
       return Math.max(leftFree, isRefused ? room : room - available);
     },
     get reserve() {
-      return stateDisk?.reserve.held() ?? 0;
+      return stateDisk?.reserve.reservedBytes() ?? 0;
     },
     get hasRows() {
       return hasRows;
@@ -194,8 +196,8 @@ export function createDisk(needs: {
       if (stateDisk === undefined || trouble === "gone") return;
       isTaking = true;
       try {
-        const isHeld = await stateDisk.reserve.restore();
-        isRefused = !isHeld && seen.available >= stateDisk.reserve.room;
+        const isWhole = await stateDisk.reserve.restore();
+        isRefused = !isWhole && seen.available >= stateDisk.reserve.room;
       } finally {
         isTaking = false;
       }

@@ -157,8 +157,8 @@ function whatIsStuck(
   isQuiet: boolean,
 ): string | undefined {
   const lineOf = (row: NodeRow) => line(context, writeBack, row);
-  const held = context.pauses.reason()?.why;
-  const reasons = [...(held === undefined ? [] : [held]), ...pausedKinds(context)];
+  const pauseReason = context.pauses.reason()?.why;
+  const reasons = [...(pauseReason === undefined ? [] : [pauseReason]), ...pausedKinds(context)];
   if (parked > 0) reasons.push([`${parked} parked`, ...context.metadata.nodes.parked(1).map(lineOf)].join(": "));
   if (isQuiet && reasons.length === 0) reasons.push(...unsent(context, start).slice(0, 1).map(lineOf));
   return reasons.length === 0 ? undefined : reasons.join("; ");

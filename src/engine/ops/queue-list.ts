@@ -170,15 +170,15 @@ function stateOf(
     const excess = step.for === "quota" ? context.quota.excess(context.planner.growthOf(row)) : undefined;
     return { state: "waiting", why: excess ?? WAITING[step.for] };
   }
-  const held = context.pauses.reason();
-  const unreadable = attempt === undefined && held === undefined ? unreadableWhy(context, row) : undefined;
+  const pauseReason = context.pauses.reason();
+  const unreadable = attempt === undefined && pauseReason === undefined ? unreadableWhy(context, row) : undefined;
   if (unreadable !== undefined) return { state: "retry", why: unreadable, at: row.due ?? runtime.now() };
   if (attempt !== undefined && attempt.lastError !== null) {
     const why = `tried ${attempt.tries === 1 ? "once" : `${attempt.tries} times`}: ${attempt.lastError}`;
-    if (held === undefined) return { state: "retry", why, at: attempt.nextAt };
-    return { state: "waiting", ...held, why: `${held.why}; ${why}` };
+    if (pauseReason === undefined) return { state: "retry", why, at: attempt.nextAt };
+    return { state: "waiting", ...pauseReason, why: `${pauseReason.why}; ${why}` };
   }
-  if (held !== undefined) return { state: "waiting", ...held };
+  if (pauseReason !== undefined) return { state: "waiting", ...pauseReason };
   const inode = inodeOf(context, row);
   const snapshot =
     attempt === undefined && inode !== undefined ? context.fileState.snapshotsUnderWay.get(inode.id) : undefined;

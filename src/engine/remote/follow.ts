@@ -44,7 +44,7 @@ const INDEX_MS = 20_000;
 /** Pauses between requests to a gateway that does not answer. The first is short: perhaps only one connection broke. */
 const OFFLINE_PAUSES = { firstMs: 250, maxMs: 5_000 };
 /** A streamed entry may wait for the answer to our own request. The least time between two looks at that. */
-const HELD_MS = 20;
+const OWN_ANSWER_MS = 20;
 /** The least time between two looks at the stream while many requests are under way: most entries are their effects. */
 const ECHO_MS = 20;
 /** The pause after a round is as long as the round took, but no longer than this. */
@@ -187,7 +187,7 @@ export function createLoop(
    * first, because programs cause progress all the time.
    */
   async function goOn(signal: AbortSignal): Promise<void> {
-    await sleep(runtime, HELD_MS, signal);
+    await sleep(runtime, OWN_ANSWER_MS, signal);
     await context.activity.nextProgress(signal);
   }
 

@@ -120,9 +120,9 @@ export function createHearing(
  * as the journal, so a read of the node would be wasted.
  */
 function countReady({ metadata, sending }: Rows & Uploads, entries: readonly JournalEntry[]): number {
-  const held = entries.findIndex(({ key }) => {
+  for (const [index, { key }] of entries.entries()) {
     const own = key == null ? undefined : metadata.attempts.ofKey(key);
-    return own !== undefined && sending.has(own.id);
-  });
-  return held < 0 ? entries.length : held;
+    if (own !== undefined && sending.has(own.id)) return index;
+  }
+  return entries.length;
 }

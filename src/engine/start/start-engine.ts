@@ -299,8 +299,11 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   });
 
   function condition(): EngineCondition {
-    const held = network.isOnline ? context.pauses.reason()?.why : undefined;
-    const paused = [...(held === undefined || readOnly.why !== undefined ? [] : [held]), ...pausedKinds(context)];
+    const pauseReason = network.isOnline ? context.pauses.reason()?.why : undefined;
+    const paused = [
+      ...(pauseReason === undefined || readOnly.why !== undefined ? [] : [pauseReason]),
+      ...pausedKinds(context),
+    ];
     return {
       workspace: { id: start.workspace.id, name: start.workspace.name },
       online: network.isOnline,

@@ -265,11 +265,11 @@ function removeLocal(context: Rows & LocalFiles & Remote & Uploads & Host & Tree
   context.nodeRows.drop(row.id);
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry !== undefined) {
-    const isHeld = leaveToWriter(context, entry, row);
+    const isDetached = leaveToWriter(context, entry, row);
     metadata.entries.remove(entry.id);
     metadata.inodes.update(entry.inode, { ctime: context.stats.nowText() });
     context.names.keepInOthers(entry.inode, row);
-    if (!isHeld) context.orphans.handOver(entry.inode);
+    if (!isDetached) context.orphans.handOver(entry.inode);
   }
   leftPlace(context, row);
 }

@@ -26,10 +26,10 @@ export function effectOf(
 ): Base {
   const common = { ...(before ?? shown), revision: shown.revision, position: shown.position };
   const { mtime: _, ...kept } = before?.attributes ?? {};
-  const held = (attributes: Attributes): Attributes => (features.attributes ? attributes : {});
+  const storable = (attributes: Attributes): Attributes => (features.attributes ? attributes : {});
   switch (request.do) {
     case "folder":
-      return { ...common, parent: request.parent, name: request.name, attributes: held(request.attributes) };
+      return { ...common, parent: request.parent, name: request.name, attributes: storable(request.attributes) };
     case "upload":
     case "copy":
     case "content":
@@ -44,7 +44,7 @@ export function effectOf(
       const hash = request.hash ?? shown.hash;
       const place = "parent" in request ? { parent: request.parent, name: request.name } : {};
       // The mtime is the sent one, or there is none. Of the other attributes only the sent ones change.
-      const attributes = patchAttributes(kept, held(request.attributes));
+      const attributes = patchAttributes(kept, storable(request.attributes));
       // If the shown content is ours, `shown` tells the time at which it was written.
       const modifiedAt = isHeadOurs && before !== null ? shown.modifiedAt : common.modifiedAt;
       return { ...common, ...place, head, hash, size: request.size, attributes, modifiedAt };

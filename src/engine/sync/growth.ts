@@ -1,7 +1,7 @@
 /**
  * Counts the bytes by which the workspace will grow when all waiting content is sent. The rows are added up a slice at
- * a time, while uploads end and programs write; still each byte counts once. The bytes of an upload that ends are held
- * by the gateway from then on, so they are subtracted if their row was added before. The rows of open files are as old
+ * a time, while uploads end and programs write; still each byte counts once. The bytes of an upload that ends are at
+ * the gateway from then on, so they are subtracted if their row was added before. The rows of open files are as old
  * as the last flush, so open files are left out of the slices and added at the end in one go.
  */
 import { sleep } from "../../lib/runtime.ts";

@@ -2,7 +2,7 @@
  * The workspace's quota: the bytes that the workspace holds at the gateway (the number in its answer, and the growth by
  * our requests since), and the waiting bytes here. Content without room at the gateway is not sent, and a program that
  * adds bytes that will not fit gets EDQUOT. The gateway is asked again now and then, because other mounts add and
- * remove too. When there is more room, rows that were held back are looked at. These numbers may be wrong; a refusal by
+ * remove too. When there is more room, rows that waited for it are due again. These numbers may be wrong; a refusal by
  * the gateway counts (acknowledge.ts). The account's role comes with the same answer (host/read-only.ts). While it is
  * too low, it is asked for as well.
  */
@@ -29,7 +29,7 @@ const PATIENCE_MS = 2_000;
  * here. The waiting bytes are added up again after this pause too.
  */
 const AGAIN_MS = 100;
-/** Room may turn up piece by piece. Held rows are expedited once, after this time. */
+/** Room may turn up piece by piece. Waiting rows are expedited once, after this time. */
 const EXPEDITE_DELAY_MS = 1_000;
 
 /** `shown`: the workspace as the gateway shows it. `known`: the gateway told it just now, not to an earlier mount. */
@@ -40,7 +40,7 @@ export function createQuota(
 ): Quota {
   const { runtime, metadata, client, network, activity, log, fileState } = context;
   const backlog = createBacklog(context, metadata.nodes.pendingGrowth);
-  let { quota: limit, used: held = 0 } = shown;
+  let { quota: limit, used: usedThere = 0 } = shown;
   const sum = createGrowth(context);
   /** Bytes that answers have added, by attempt, until it is known that the answers were stored. */
   const growing = new Map<AttemptId, Grown>();
@@ -61,7 +61,7 @@ export function createQuota(
   let isStarted = false;
 
   function used(): number {
-    let bytes = held;
+    let bytes = usedThere;
     for (const { growth } of growing.values()) bytes += growth;
     return Math.max(0, bytes);
   }
@@ -71,7 +71,7 @@ export function createQuota(
   function learn(newLimit: number | undefined, newUsed: number, wasSending: boolean): void {
     const before = room();
     limit = newLimit;
-    held = newUsed;
+    usedThere = newUsed;
     mayBeCounted = new Set(context.sending.keys());
     isExact = !wasSending && mayBeCounted.size === 0;
     if (room() > before) handOut();
@@ -84,12 +84,12 @@ export function createQuota(
   }
 
   /**
-   * Moves growth from `growing` to `held`, unless the transaction of its answer was undone. That transaction runs
+   * Moves growth from `growing` to `usedThere`, unless the transaction of its answer was undone. That transaction runs
    * again, or the request is repeated, and then the growth is counted once more.
    */
   function countGrown(): void {
     for (const [id, { node, growth }] of growing) {
-      if (!sum.isUndone(id, node)) held = Math.max(0, held + growth);
+      if (!sum.isUndone(id, node)) usedThere = Math.max(0, usedThere + growth);
     }
     growing.clear();
   }

@@ -26,7 +26,7 @@ export interface Pruned {
   nodes: number;
   /** Size of contents that no version uses any more. */
   bytes: number;
-  /** Files of the blob store that held those contents; small contents are rows. */
+  /** Files of the blob store that contained those contents; small contents are rows. */
   blobs: number;
 }
 

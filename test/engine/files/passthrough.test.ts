@@ -404,7 +404,7 @@ test("on a disk with little room no file becomes passthrough for a writer: cache
   const world = await passing();
   const inode = await whole(world);
   let available = 2 ** 30;
-  const reserve = { size: 0, room: 0, held: () => 0, restore: async () => true, giveUp: async () => false };
+  const reserve = { size: 0, room: 0, reservedBytes: () => 0, restore: async () => true, giveUp: async () => false };
   const stateDisk = {
     reserve: { ...reserve, giveUpNow: () => false },
     isThere: () => true,

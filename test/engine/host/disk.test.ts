@@ -7,7 +7,7 @@ import { SILENT } from "../../../src/lib/log.ts";
 const reserve = {
   size: 0,
   room: 0,
-  held: () => 0,
+  reservedBytes: () => 0,
   restore: async () => true,
   giveUp: async () => false,
   giveUpNow: () => false,
