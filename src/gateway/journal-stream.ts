@@ -20,9 +20,9 @@ const BATCH = 200;
 
 export function streamJournal(context: Context, call: Call<"streamJournal">): GatewayAnswer {
   const workspace = callWorkspace(context, call.caller, call.query.workspace);
-  const seen = lastEventId(call.headers, "position");
-  const from = seen ?? call.query.after;
-  checkReached(context.store, seen === undefined ? "after" : "Last-Event-ID", from);
+  const lastId = lastEventId(call.headers, "position");
+  const from = lastId ?? call.query.after;
+  checkReached(context.store, lastId === undefined ? "after" : "Last-Event-ID", from);
   return eventAnswer((reader) => events(context, workspace.id, from, call.caller, reader));
 }
 

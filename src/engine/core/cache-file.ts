@@ -98,8 +98,11 @@ export interface CacheFile {
   readonly backingId: number | undefined;
   /** There is a passthrough writer. Only write detection finds its writes. */
   readonly hasPassthroughWriter: boolean;
-  /** There is a passthrough writer, and it may have written since the last write detection. False in `whileSeen`. */
-  readonly mayHaveUnseenWrites: boolean;
+  /**
+   * There is a passthrough writer, and it may have written since the last write detection. False in
+   * `whileStatIsCurrent`.
+   */
+  readonly mayHaveUndetectedWrites: boolean;
   /** False: there is no file, or none that can be written. Missing ranges are then read uncached. */
   readonly isKept: boolean;
   /** No range is missing. */
@@ -140,8 +143,8 @@ export interface CacheFile {
    * or with the error of the disk or the rows.
    */
   detectWrites(): Promise<void>;
-  /** Call it in the same turn as detectWrites ended: while `work` runs, no writes count as unseen. */
-  whileSeen(work: () => void): void;
+  /** Call it in the same turn as detectWrites ended: while `work` runs, no write counts as undetected. */
+  whileStatIsCurrent(work: () => void): void;
   /** Records size and mtime of a written file in the rows. Rejects as `detectWrites` does. */
   persistStat(): Promise<void>;
   /** Makes bytes and name durable, and the row say so. The caller syncs the rows. Rejects as `detectWrites` does. */

@@ -19,14 +19,14 @@ export async function hasVersion(
 ): Promise<boolean | undefined> {
   const check = limitList(`versions of node ${nodeId}`);
   try {
-    for (let after: string | undefined, seen = 0; ; ) {
+    for (let after: string | undefined, count = 0; ; ) {
       const page = await client.listVersions(nodeId, { pageSize: PAGE_SIZE_MAX, after, signal });
       network.answered();
       check(page);
-      seen += page.items.length;
+      count += page.items.length;
       if (page.items.some(({ id }) => id === version)) return true;
       // A gateway may have more versions than it lists, and no way to ask for the rest.
-      if (page.next == null) return seen < page.totalCount ? undefined : false;
+      if (page.next == null) return count < page.totalCount ? undefined : false;
       after = page.next;
     }
   } catch (error) {

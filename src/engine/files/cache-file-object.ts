@@ -62,10 +62,10 @@ export class CacheFileObject implements OpenCacheFile {
     return this.passthrough.backingId;
   }
   get hasPassthroughWriter() {
-    return this.passthrough.lastSeen !== undefined;
+    return this.passthrough.lastStat !== undefined;
   }
-  get mayHaveUnseenWrites() {
-    return this.passthrough.lastSeen !== undefined && !this.passthrough.isCurrent;
+  get mayHaveUndetectedWrites() {
+    return this.passthrough.lastStat !== undefined && !this.passthrough.isStatCurrent;
   }
   get isKept() {
     return this.disk.isKept;
@@ -118,8 +118,8 @@ export class CacheFileObject implements OpenCacheFile {
   async detectWrites() {
     await detectWrites(this.#room, this);
   }
-  whileSeen(work: () => void) {
-    this.passthrough.whileCurrent(work);
+  whileStatIsCurrent(work: () => void) {
+    this.passthrough.whileStatIsCurrent(work);
   }
   persistStat() {
     return persistStat(this.#room, this);

@@ -16,7 +16,7 @@ export async function makeDurable(
   revokeWriteLeases(context, cacheFile);
   const {
     changes: { writes, inFlight },
-    passthrough: { lastSeen },
+    passthrough: { lastStat },
   } = cacheFile;
   await cacheFile.disk.sync();
   context.runtime.step("fsync: bytes synced");
@@ -27,11 +27,11 @@ export async function makeDurable(
     context,
     cacheFile,
     isAll &&
-      lastSeen === undefined &&
-      cacheFile.passthrough.lastSeen === undefined &&
+      lastStat === undefined &&
+      cacheFile.passthrough.lastStat === undefined &&
       !cacheFile.passthrough.isAdmitting,
   );
-  cacheFile.passthrough.synced(isAll && lastSeen?.isExact === true ? lastSeen.stat : undefined);
+  cacheFile.passthrough.synced(isAll && lastStat?.isExact === true ? lastStat.stat : undefined);
 }
 
 /** Records the sync in the row. `isAll`: the synced content is the present one. */

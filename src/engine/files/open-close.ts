@@ -226,19 +226,19 @@ async function logged(context: Host, cacheFile: OpenCacheFile, work: () => Promi
 function writersLeft(context: Rows & LocalFiles & Remote & Uploads & Host, cacheFile: OpenCacheFile): void {
   const { metadata } = context;
   const {
-    passthrough: { lastSeen, durableStat },
+    passthrough: { lastStat, durableStat },
   } = cacheFile;
   cacheFile.pacing.cancelLook();
   // A snapshot of the open file may have failed. Without a writer the next one needs no copy, so it gets new tries.
   context.fileState.unreadable.delete(cacheFile.kernelNodeId);
-  const wasSynced = lastSeen !== undefined && durableStat !== undefined && isSameStat(lastSeen.stat, durableStat);
+  const wasSynced = lastStat !== undefined && durableStat !== undefined && isSameStat(lastStat.stat, durableStat);
   metadata.transaction(() => {
     const inode = metadata.inodes.get(cacheFile.inode);
     if (inode === undefined || inode.kernelNodeId !== cacheFile.kernelNodeId) return;
     if (inode.content === "open" && !cacheFile.changes.hasUnpersistedStat) {
       // The file was opened for writing, and nothing was written.
       metadata.inodes.update(inode.id, { content: "clean" });
-      if (lastSeen !== undefined) logClean(context, inode.kernelNodeId);
+      if (lastStat !== undefined) logClean(context, inode.kernelNodeId);
     }
     if (wasSynced && inode.content === "dirty") metadata.inodes.update(inode.id, { synced: "durable" });
     if (cacheFile.changes.firstWriteAt !== undefined) {
@@ -309,7 +309,7 @@ export async function persistStat(
   while (cacheFile.changes.hasUnpersistedStat) {
     revokeWriteLeases(context, cacheFile);
     look ??= await lookNow(cacheFile);
-    if (isAsSeen(cacheFile, look)) return recordStat(context, cacheFile, look.stat);
+    if (isUnchangedSince(cacheFile, look)) return recordStat(context, cacheFile, look.stat);
     // The file changed during the look. While there are other writes, size and time are read from the file anyway.
     if (cacheFile.use.writers > 1 || cacheFile.changes.inFlight > 0) return;
     look = undefined;
@@ -341,7 +341,7 @@ async function statAsKnown(cacheFile: OpenCacheFile): Promise<FileStat> {
  * True: no change was under way at the look, and none has come since. A change that a later look has found counts as
  * one that came since.
  */
-function isAsSeen(cacheFile: OpenCacheFile, { writes, inFlight, timesSet }: Look): boolean {
+function isUnchangedSince(cacheFile: OpenCacheFile, { writes, inFlight, timesSet }: Look): boolean {
   return inFlight === 0 && cacheFile.changes.writes === writes && cacheFile.changes.timesSet === timesSet;
 }
 
@@ -381,8 +381,8 @@ export async function cacheFileStat(
   const cacheFile = context.cacheFiles.get(inode.kernelNodeId);
   if (cacheFile === undefined || cacheFile.use.writers === 0) return undefined;
   const stat = await statAsKnown(cacheFile);
-  const { lastSeen } = cacheFile.passthrough;
-  const isAsNoticed = lastSeen === undefined || (lastSeen.isExact && isSameStat(lastSeen.stat, stat));
+  const { lastStat } = cacheFile.passthrough;
+  const isAsNoticed = lastStat === undefined || (lastStat.isExact && isSameStat(lastStat.stat, stat));
   // Nothing was written: a time that was set remotely is in the rows alone.
   const isUnwritten = isAsNoticed && context.metadata.inodes.get(inode.id)?.content === "open";
   return isUnwritten ? undefined : stat;

@@ -3,7 +3,7 @@ import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { FileStat } from "../../lib/files.ts";
 
 /** A stat of the file, for a later comparison. */
-export interface SeenStat {
+export interface KnownStat {
   readonly stat: FileStat;
   readonly at: ElapsedTime;
   /** True: any change made after it shows in size and times. */
@@ -16,8 +16,8 @@ export class PassthroughUse {
   #writers = 0;
   #isMapped = false;
   #admitting: Promise<void> | undefined;
-  #lastSeen: SeenStat | undefined;
-  #isCurrent = false;
+  #lastStat: KnownStat | undefined;
+  #isStatCurrent = false;
   #durableStat: FileStat | undefined;
 
   /** How many handles the kernel has. */
@@ -43,14 +43,14 @@ export class PassthroughUse {
     return this.#admitting !== undefined;
   }
   /** What the last write detection found; undefined: there is no passthrough writer. */
-  get lastSeen() {
-    return this.#lastSeen;
+  get lastStat() {
+    return this.#lastStat;
   }
-  /** True within `whileCurrent`: `lastSeen` is the present state of the file. */
-  get isCurrent() {
-    return this.#isCurrent;
+  /** True within `whileStatIsCurrent`: `lastStat` is the present state of the file. */
+  get isStatCurrent() {
+    return this.#isStatCurrent;
   }
-  /** The stat of `lastSeen` when the file was last synced: the content of that moment is durable. */
+  /** The stat of `lastStat` when the file was last synced: the content of that moment is durable. */
   get durableStat() {
     return this.#durableStat;
   }
@@ -92,15 +92,15 @@ export class PassthroughUse {
   setMapped(isMapped: boolean): void {
     this.#isMapped = isMapped;
   }
-  seen(seen: SeenStat): void {
-    this.#lastSeen = seen;
+  statTaken(taken: KnownStat): void {
+    this.#lastStat = taken;
   }
-  whileCurrent(work: () => void): void {
-    this.#isCurrent = true;
+  whileStatIsCurrent(work: () => void): void {
+    this.#isStatCurrent = true;
     try {
       work();
     } finally {
-      this.#isCurrent = false;
+      this.#isStatCurrent = false;
     }
   }
   /** `stat`: the state that was synced; undefined: a change may have come since. */
@@ -108,7 +108,7 @@ export class PassthroughUse {
     this.#durableStat = stat;
   }
   noWriterLeft(): void {
-    this.#lastSeen = undefined;
+    this.#lastStat = undefined;
     this.#durableStat = undefined;
   }
 }

@@ -90,20 +90,20 @@ export async function admitWriter(
 }
 
 async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: OpenCacheFile): Promise<void> {
-  if (cacheFile.passthrough.lastSeen !== undefined) return;
+  if (cacheFile.passthrough.lastStat !== undefined) return;
   for (;;) {
     expectWrites(context, cacheFile);
     await context.dirtyLog.flush();
     if (cacheFile.changes.isDurable) await noLongerDurable(context, cacheFile);
     const { changes } = requireCurrent(context, cacheFile.kernelNodeId);
-    const seen = await statFile(context, cacheFile);
+    const taken = await statFile(context, cacheFile);
     // An earlier snapshot or sync may have ended during the wait and stored in the rows that the file is unchanged.
     const isSaid =
       !cacheFile.changes.isDurable &&
       requireCurrent(context, cacheFile.kernelNodeId).changes === changes &&
       isExpected(context, cacheFile);
     if (!isSaid) continue;
-    cacheFile.passthrough.seen(seen);
+    cacheFile.passthrough.statTaken(taken);
     break;
   }
   context.runtime.step("passthrough: writer admitted");

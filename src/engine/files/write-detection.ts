@@ -4,7 +4,7 @@ import { type FileStat, isSameStat } from "../../lib/files.ts";
 import { toMilliseconds } from "../../lib/time.ts";
 import type { Host, Rows, Uploads } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
-import type { SeenStat } from "./passthrough-use.ts";
+import type { KnownStat } from "./passthrough-use.ts";
 import type { LocalFiles } from "./room.ts";
 import { setContentDirty } from "./set-dirty.ts";
 
@@ -30,19 +30,19 @@ export async function detectWrites(
 ): Promise<Look | undefined> {
   for (;;) {
     const {
-      passthrough: { lastSeen },
+      passthrough: { lastStat },
       changes: { writes, inFlight, timesSet },
     } = cacheFile;
-    if (lastSeen === undefined) return undefined;
-    const seen = await statFile(context, cacheFile);
+    if (lastStat === undefined) return undefined;
+    const taken = await statFile(context, cacheFile);
     // Another look ended meanwhile, perhaps a later one than this, or the last writer has gone.
-    if (cacheFile.passthrough.lastSeen !== lastSeen) continue;
-    if (lastSeen.isExact && isSameStat(lastSeen.stat, seen.stat)) return undefined;
-    setContentDirty(context, cacheFile, writtenAt(context, lastSeen, seen));
+    if (cacheFile.passthrough.lastStat !== lastStat) continue;
+    if (lastStat.isExact && isSameStat(lastStat.stat, taken.stat)) return undefined;
+    setContentDirty(context, cacheFile, writtenAt(context, lastStat, taken));
     // If the rows took no change, this is not reached, and the next look finds the same change.
-    cacheFile.passthrough.seen(seen);
+    cacheFile.passthrough.statTaken(taken);
     await context.dirtyLog.flush();
-    return { stat: seen.stat, writes: writes + 1, inFlight, timesSet };
+    return { stat: taken.stat, writes: writes + 1, inFlight, timesSet };
   }
 }
 
@@ -50,14 +50,14 @@ export async function detectWrites(
  * The time of the last write, from the ctime. The wall clock may have been set since, so the result is kept between the
  * times of the two looks.
  */
-function writtenAt({ runtime }: Host, before: SeenStat, seen: SeenStat): ElapsedTime {
-  const age = runtime.wallClock() - toMilliseconds(seen.stat.ctime);
+function writtenAt({ runtime }: Host, before: KnownStat, taken: KnownStat): ElapsedTime {
+  const age = runtime.wallClock() - toMilliseconds(taken.stat.ctime);
   const written = plus(runtime.elapsed(), -age);
-  return earlierOf(seen.at, laterOf(before.at, written));
+  return earlierOf(taken.at, laterOf(before.at, written));
 }
 
 /** The present stat of the file, for a later comparison. */
-export async function statFile(context: LocalFiles & Host, cacheFile: OpenCacheFile): Promise<SeenStat> {
+export async function statFile(context: LocalFiles & Host, cacheFile: OpenCacheFile): Promise<KnownStat> {
   const stat = await cacheFile.disk.file.stat();
   return { stat, at: context.runtime.elapsed(), isExact: isExact(context, stat) };
 }

@@ -57,7 +57,7 @@ export function createClockGaps(
    * The wall clock minus the monotonic clock, at the last write. It jumps when the machine wakes up. As long as it has
    * not jumped, the machine has not slept.
    */
-  let seen = offset();
+  let knownOffset = offset();
 
   return {
     since(time) {
@@ -65,10 +65,10 @@ export function createClockGaps(
       return Math.round(list.reduce((sum, [at, milliseconds]) => (at >= time ? sum + milliseconds : sum), 0));
     },
     note(at) {
-      if (kept.at === undefined || minus(at, kept.at) >= LEAST_MS || Math.abs(offset() - seen) >= LEAST_MS) {
+      if (kept.at === undefined || minus(at, kept.at) >= LEAST_MS || Math.abs(offset() - knownOffset) >= LEAST_MS) {
         const list = withPause(kept.list, [latest, slept() - kept.slept]);
         kept = { at, clock: machine.wallClock(), slept: slept(), list };
-        seen = offset();
+        knownOffset = offset();
         settings.set("pauses", JSON.stringify(kept));
       }
       latest = at;

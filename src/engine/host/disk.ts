@@ -91,7 +91,7 @@ export function createDisk(needs: {
   readonly onChange: () => void;
 }): Disk {
   const { stateDisk, limits = { keepFree: 0 }, folder, log, onChange } = needs;
-  let seen: DiskLook = { problem: undefined, total: 0, available: Number.POSITIVE_INFINITY };
+  let lastLook: DiskLook = { problem: undefined, total: 0, available: Number.POSITIVE_INFINITY };
   let trouble: DiskTrouble | undefined;
   let hasRows = true;
   let mayKeep = true;
@@ -115,12 +115,13 @@ export function createDisk(needs: {
   function judge(): void {
     // These two states do not end while the daemon runs: the database has lost its name, or is damaged.
     const isForGood = trouble === "gone" || trouble === "damaged";
-    const found = isForGood ? trouble : (seen.problem ?? (isFull() ? "full" : undefined));
+    const found = isForGood ? trouble : (lastLook.problem ?? (isFull() ? "full" : undefined));
     mayKeep = found === undefined && hasRoomToKeep();
     if (found === trouble) return;
     trouble = found;
-    if (trouble === undefined) log.info({ available: seen.available }, "the disk of the state dir can be used again");
-    else log.error({ available: seen.available }, reasons[trouble]);
+    if (trouble === undefined)
+      log.info({ available: lastLook.available }, "the disk of the state dir can be used again");
+    else log.error({ available: lastLook.available }, reasons[trouble]);
     onChange();
   }
 
@@ -129,7 +130,7 @@ export function createDisk(needs: {
    * begin and end all the time.
    */
   function hasRoomToKeep(): boolean {
-    return seen.available >= limits.keepFree / 2;
+    return lastLook.available >= limits.keepFree / 2;
   }
 
   function isFull(): boolean {
@@ -139,7 +140,7 @@ export function createDisk(needs: {
   function look(): void {
     if (stateDisk === undefined) return;
     try {
-      seen = stateDisk.look();
+      lastLook = stateDisk.look();
     } catch (error) {
       // A failed look says nothing about the disk's state. Commits and calls on files will tell it.
       log.warn({ err: error }, "the disk of the state dir cannot be looked at");
@@ -166,13 +167,13 @@ export function createDisk(needs: {
       return hasRows ? undefined : `the database in the state dir ${folder} takes no changes`;
     },
     get total() {
-      return seen.total;
+      return lastLook.total;
     },
     get available() {
-      return seen.available;
+      return lastLook.available;
     },
     get lacking() {
-      const { available } = seen;
+      const { available } = lastLook;
       const leftFree = Math.max(0, limits.keepFree - available);
       if (trouble !== "full" || stateDisk === undefined || isTaking) return leftFree;
       const { room } = stateDisk.reserve;
@@ -197,7 +198,7 @@ export function createDisk(needs: {
       isTaking = true;
       try {
         const isWhole = await stateDisk.reserve.restore();
-        isRefused = !isWhole && seen.available >= stateDisk.reserve.room;
+        isRefused = !isWhole && lastLook.available >= stateDisk.reserve.room;
       } finally {
         isTaking = false;
       }
@@ -229,7 +230,7 @@ export function createDisk(needs: {
     },
     took(bytes) {
       if (stateDisk === undefined) return;
-      seen = { ...seen, available: seen.available - bytes };
+      lastLook = { ...lastLook, available: lastLook.available - bytes };
       mayKeep = mayKeep && hasRoomToKeep();
     },
     refused(error) {

@@ -76,8 +76,8 @@ async function drainAll(
   let leftBefore: number | undefined;
   let movedAt = runtime.elapsed();
   let doneAt = movedAt;
-  let seenBefore: string | undefined;
-  let seenAt = movedAt;
+  let progressBefore: string | undefined;
+  let progressAt = movedAt;
   for (;;) {
     // Not at each progress: a refusal is progress too.
     const pause = Math.min(EXPEDITE_MAX_MS, Math.max(WAIT_LOOK_MS, minus(runtime.elapsed(), doneAt)));
@@ -101,10 +101,10 @@ async function drainAll(
     if (isDone || isStuck || isReportDue) {
       reportedAt = runtime.elapsed();
       const bytesSent = writeBack.bytesSent - sentBefore;
-      const seen = `${left} ${parked} ${bytesSent}`;
-      if (seen !== seenBefore) seenAt = runtime.elapsed();
-      seenBefore = seen;
-      const isQuiet = minus(runtime.elapsed(), seenAt) >= QUIET_MS;
+      const progress = `${left} ${parked} ${bytesSent}`;
+      if (progress !== progressBefore) progressAt = runtime.elapsed();
+      progressBefore = progress;
+      const isQuiet = minus(runtime.elapsed(), progressAt) >= QUIET_MS;
       const stuck =
         left > 0
           ? whatIsStuck(context, writeBack, start, parked, isQuiet)

@@ -132,7 +132,7 @@ function lookAndAdvance(context: Rows & LocalFiles & Remote & Uploads & Host & T
   context.metadata.afterCommit(() =>
     context.background("looking at a file that is open for writing", async () => {
       await cacheFile.detectWrites();
-      cacheFile.whileSeen(() => advance(context, row.id));
+      cacheFile.whileStatIsCurrent(() => advance(context, row.id));
     }),
   );
 }

@@ -44,11 +44,11 @@ export function observeNode(
     if (isNews && recognizeOwn(context, node)) return;
     const hidden = isAfterBase(row, node.revision) ? keyOfContent(context, row, node) : undefined;
     if (hidden !== undefined && recognizeOwn(context, node, hidden)) return;
-    const seen = isNews ? metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() }) : row;
-    advance(context, seen.id);
+    const current = isNews ? metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() }) : row;
+    advance(context, current.id);
     // While the root is deleted, nothing is sent (host/read-only.ts). It may be restored now.
     if (node.id === context.workspace.rootId) metadata.afterCommit(() => context.activity.wake());
-    const left = source === "id" ? metadata.nodes.get(seen.id) : undefined;
+    const left = source === "id" ? metadata.nodes.get(current.id) : undefined;
     if (left !== undefined) context.names.giveUndeletable(left);
   });
 }

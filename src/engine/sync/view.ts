@@ -90,7 +90,7 @@ class RowView implements View {
   }
   get mayHaveWritten() {
     const cacheFile = this.#inode === undefined ? undefined : this.#context.cacheFiles.get(this.#inode.kernelNodeId);
-    return cacheFile?.mayHaveUnseenWrites ?? false;
+    return cacheFile?.mayHaveUndetectedWrites ?? false;
   }
   get hasWaited() {
     return hasWaited(this.#context, this.#row, this.#inode);

@@ -57,7 +57,7 @@ test("a reader syncs the file while its last writer closes it: nothing fails, an
   held.goOn();
   await syncing;
   expect(inode()).toMatchObject({ content: "dirty" });
-  expect(liveOf()).toMatchObject({ use: { writers: 0 }, passthrough: { lastSeen: undefined } });
+  expect(liveOf()).toMatchObject({ use: { writers: 0 }, passthrough: { lastStat: undefined } });
   await reader.close();
 });
 

@@ -65,7 +65,7 @@ async function openedDuringSnapshot({ state, moment }: (typeof CASES)[number]) {
         : holdNext(context, "syncRows");
   const opening = createFileSystem(context).open(CALLER, kernelNodeId, WRITING);
   for (let turns = 0; !held.isReached() && turns < 1_000; turns += 1) await undefined;
-  expect([held.isReached(), cacheFile.use.writers, cacheFile.passthrough.lastSeen]).toEqual([true, 1, undefined]);
+  expect([held.isReached(), cacheFile.use.writers, cacheFile.passthrough.lastStat]).toEqual([true, 1, undefined]);
   expect(await snapshot(world, id)).toBe(state === "clean" ? "clean" : "taken");
   held.goOn();
   const { backing } = await opening;
