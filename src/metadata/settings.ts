@@ -12,9 +12,9 @@ export type SettingKey =
   | "view"
   /** Journal position up to which everything is applied. Absent: nothing is. */
   | "cursor"
-  /** The last journal entry that was applied, see engine/core/history.ts. */
+  /** The last journal entry that was applied, see engine/core/timeline.ts. */
   | "followed"
-  /** The change that the gateway acknowledged last, see engine/core/history.ts. */
+  /** The change that the gateway acknowledged last, see engine/core/timeline.ts. */
   | "acknowledged"
   /** Id of the machine's boot in which the mount last started. Absent: it ended with all of its bytes synced. */
   | "boot"

@@ -30,12 +30,12 @@ import type { ForegroundThrottle } from "./foreground-throttle.ts";
 import type { GroupCommit } from "./group-commit.ts";
 import type { GroupSync } from "./group-sync.ts";
 import type { Handles } from "./handles.ts";
-import type { GatewayHistory } from "./history.ts";
 import type { KernelCacheState } from "./invalidate.ts";
 import type { PollState } from "./poll-state.ts";
 import type { Quota } from "./quota-state.ts";
 import type { ReadOrder } from "./read-order.ts";
 import type { Request } from "./request.ts";
+import type { Timeline } from "./timeline.ts";
 import type { WriteQueue } from "./write-queue.ts";
 
 /** Settings of the mount. Times in milliseconds, sizes in bytes. */
@@ -149,8 +149,8 @@ export interface Remote {
   readonly listings: SingleFlight<InodeId>;
   /** The order of our reads and writes, for gateways that count no changes; see sync/echo.ts. */
   readonly readOrder: ReadOrder;
-  /** The known points of the gateway's past; see history.ts. */
-  readonly history: GatewayHistory;
+  /** The known points of the gateway's timeline; see timeline.ts. */
+  readonly timeline: Timeline;
   /** The folders that are listed next; see remote/poll.ts. */
   readonly polled: PollState;
   /**

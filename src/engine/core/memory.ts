@@ -10,11 +10,11 @@ import { createForegroundThrottle } from "./foreground-throttle.ts";
 import { createGroupCommit } from "./group-commit.ts";
 import { createGroupSync } from "./group-sync.ts";
 import { Handles } from "./handles.ts";
-import { GatewayHistory } from "./history.ts";
 import { KernelCacheState } from "./invalidate.ts";
 import { createPollState } from "./poll-state.ts";
 import { createReadOrder } from "./read-order.ts";
 import type { Request } from "./request.ts";
+import { Timeline } from "./timeline.ts";
 
 /**
  * A list that no program waits for any more pauses, and goes on if a program asks for it within this time. For a very
@@ -27,7 +27,7 @@ type InMemory = Pick<Rows, "groupCommit" | "folderUse"> &
   Pick<Kernel, "kernel" | "handles"> &
   Pick<
     Remote,
-    | "history"
+    | "timeline"
     | "listings"
     | "readOrder"
     | "polled"
@@ -56,7 +56,7 @@ export function createMemory(
     lastSnapshots: new Map(),
     kernel: new KernelCacheState(of.kernelCache, metadata, runtime),
     handles: new Handles(of.handleTable, runtime),
-    history: new GatewayHistory(metadata),
+    timeline: new Timeline(metadata),
     listings: createSingleFlight(runtime, LIST_STANDS_MS),
     readOrder: createReadOrder(),
     polled: createPollState(),

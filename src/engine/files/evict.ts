@@ -75,7 +75,7 @@ export async function dropCacheFile(
   const { metadata, runtime, paths, cacheFiles, fileState } = context;
   // After a rollback it is not known yet which versions the gateway still has.
   const isNeeded = () =>
-    context.history.isRolledBack() ||
+    context.timeline.isRolledBack() ||
     cacheFiles.has(kernelNodeId) ||
     !metadata.cacheFiles.isEvictable(kernelNodeId) ||
     isLent(context, kernelNodeId);

@@ -91,7 +91,7 @@ async function drainAll(
     const left = dirty - countAfterSnapshot(context, start) + unnamedOf(context, start).length;
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
     // After a rollback, contents that the gateway lost are not counted as dirty yet.
-    const isDone = left === 0 && (settled || !options.settle) && !context.history.isRolledBack();
+    const isDone = left === 0 && (settled || !options.settle) && !context.timeline.isRolledBack();
     if (left !== leftBefore) doneAt = runtime.elapsed();
     if (left !== leftBefore || isUnderWay(context, writeBack)) movedAt = runtime.elapsed();
     leftBefore = left;
@@ -110,7 +110,7 @@ async function drainAll(
           ? whatIsStuck(context, writeBack, start, parked, isQuiet)
           : isDone
             ? undefined
-            : context.history.isRolledBack()
+            : context.timeline.isRolledBack()
               ? "the gateway's data were set back: it is asked what it still has"
               : context.pauses.reason()?.why;
       const underWay = writeBack.inFlight().reduce((sum, { sent }) => sum + sent, 0);

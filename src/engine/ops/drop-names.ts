@@ -58,7 +58,7 @@ export function createNameDropping(context: Rows & LocalFiles & Kernel & Remote 
   function mayDrop(): boolean {
     if (stopped.signal.aborted || excess() <= 0) return false;
     // While the gateway is away, a name that went could not be had again.
-    return context.network.isOnline && context.disk.hasRows && !context.history.isRolledBack();
+    return context.network.isOnline && context.disk.hasRows && !context.timeline.isRolledBack();
   }
 
   /** Goes once through the folders, until the limit is kept. Returns how many names it dropped. */

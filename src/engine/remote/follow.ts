@@ -167,7 +167,7 @@ export function createLoop(
     stopped.signal.addEventListener("abort", stop, { once: true });
     const news = [
       askAgain(over.signal),
-      woken(() => context.nodeReader.isRelistDue() || context.history.isRolledBack(), over.signal),
+      woken(() => context.nodeReader.isRelistDue() || context.timeline.isRolledBack(), over.signal),
     ];
     if (stream !== undefined) news.push(newsOf(stream, over.signal));
     if (stream !== undefined && stream.entries.length > 0) news.push(goOn(over.signal));
@@ -285,8 +285,8 @@ export async function follow(
   // ran in between, it would find the cursor before the entry and leave the entry to this flow.
   metadata.transaction(() => {
     readAgain(context, entries, nodes);
-    // Late entries are not the end of the history.
-    if (end > metadata.settings.getNumber("cursor")) context.history.noteFollowed(entries);
+    // Late entries are not the end of the journal.
+    if (end > metadata.settings.getNumber("cursor")) context.timeline.noteFollowed(entries);
     metadata.settings.set("cursor", String(end));
     context.shown.forgetDeletions();
   });

@@ -1,6 +1,6 @@
 /**
  * Follows the journal by its stream, and in pages where there is no stream or it does not suffice. If the gateway's
- * history is another one than before (history-check.ts), its data were set back. Then every known node is looked at
+ * timeline is another one than before (timeline-check.ts), its data were set back. Then every known node is looked at
  * again. States that the gateway lost count as changed or deleted there, except contents whose bytes are here
  * (rollback-recovery.ts). Unsent changes are still to be sent. No change by a program is ever undone.
  */
@@ -10,10 +10,10 @@ import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/in
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { follow, followOnce, type Hear } from "./follow.ts";
-import { createHistoryCheck, isUnknownPosition } from "./history-check.ts";
 import type { JournalStream } from "./journal-stream.ts";
 import { listMarked } from "./relist.ts";
 import { createRollbackRecovery } from "./rollback-recovery.ts";
+import { createTimelineCheck, isUnknownPosition } from "./timeline-check.ts";
 
 /** Entries applied in one go. */
 const BATCH = 500;
@@ -26,12 +26,12 @@ export function createHearing(
   stream: JournalStream,
 ): Hear {
   const { client, metadata, runtime, settings, network, fresh, workspace, log, treeListings } = context;
-  const past = createHistoryCheck(context, stream);
+  const timelineCheck = createTimelineCheck(context, stream);
   const lost = createRollbackRecovery(context);
   /** The last question for a page. `isOpen`: the stream was open then. Undefined: there was no question. */
   let asked: { readonly at: ElapsedTime; readonly isOpen: boolean } | undefined;
   /** Since when the oldest streamed entry waits for the answer to our own request. */
-  let heldSince: ElapsedTime | undefined;
+  let waitingSince: ElapsedTime | undefined;
 
   /** True when there is more to apply. */
   async function followStream(signal: AbortSignal): Promise<boolean> {
@@ -43,10 +43,10 @@ export function createHearing(
       await follow(context, late, cursor, signal);
     }
     stream.appliedLate(late.length);
-    const isOverdue = heldSince !== undefined && minus(runtime.elapsed(), heldSince) >= settings.pollMs;
+    const isOverdue = waitingSince !== undefined && minus(runtime.elapsed(), waitingSince) >= settings.pollMs;
     const came = stream.entries.slice(0, BATCH);
     const ready = isOverdue ? came.length : countReady(context, came);
-    heldSince = ready < came.length ? (heldSince ?? runtime.elapsed()) : undefined;
+    waitingSince = ready < came.length ? (waitingSince ?? runtime.elapsed()) : undefined;
     const entries = came.slice(0, ready).filter(({ position }) => position > cursor);
     const end = Math.max(cursor, entries.at(-1)?.position ?? 0);
     if (end > cursor) await follow(context, entries, end, signal);
@@ -64,12 +64,12 @@ export function createHearing(
   }
 
   /** True when there is more to apply. Undefined: the gateway was rolled back. */
-  async function followPast(signal: AbortSignal): Promise<boolean | undefined> {
+  async function followTimeline(signal: AbortSignal): Promise<boolean | undefined> {
     try {
-      const isSame = await past.isSame(signal);
+      const isSame = await timelineCheck.isSame(signal);
       if (isSame !== true) return isSame === undefined ? false : undefined;
       if (stream.entries.length + stream.late.length > 0 && (await followStream(signal))) return true;
-      if (stream.entries.length > 0 && heldSince !== undefined) return false;
+      if (stream.entries.length > 0 && waitingSince !== undefined) return false;
       if (!isPageNeeded()) return false;
       asked = { at: runtime.elapsed(), isOpen: stream.isOpen };
       return await followOnce(context, signal);
@@ -81,16 +81,16 @@ export function createHearing(
 
   /** After a rollback: looks at every known node again. After an interruption, also by a crash, this begins anew. */
   async function startOver(signal: AbortSignal): Promise<void> {
-    if (!context.history.isRolledBack()) {
+    if (!context.timeline.isRolledBack()) {
       log.warn({}, "the gateway's data were set back: everything known is looked at again");
-      context.history.noteRollback();
+      context.timeline.noteRollback();
     }
     network.answered();
     fresh.lost("the gateway's data were set back: everything known is looked at again");
     stream.renew();
     treeListings.resets += 1;
     // The present end of the journal is read before everything else. If the gateway is rolled back once more before the
-    // end of this flow, the history check notices it by this end.
+    // end of this flow, the timeline check notices it by this end.
     const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });
     const { items } = await client.readJournal(workspace.id, Math.max(0, asOf - 1), { pageSize: 1, signal });
     // A read-only mount sends nothing, so it could not bring the contents back.
@@ -101,15 +101,15 @@ export function createHearing(
       metadata.settings.set("cursor", String(asOf));
       metadata.settings.set("indexed", "0");
       metadata.settings.set("written", "0");
-      context.history.forget();
-      context.history.noteFollowed(items);
+      context.timeline.forget();
+      context.timeline.noteFollowed(items);
     });
     lost.forget();
   }
 
   return async (signal) => {
     await listMarked(context, signal);
-    const isMore = await followPast(signal);
+    const isMore = await followTimeline(signal);
     if (isMore === undefined) await startOver(signal);
     return isMore ?? true;
   };

@@ -265,7 +265,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
   stream = client.features.isFull && view.at === undefined ? createJournalStream(context) : undefined;
   // Without a journal stream, no flow would recover from a rollback.
-  if (stream === undefined && context.history.isRolledBack()) context.history.forget();
+  if (stream === undefined && context.timeline.isRolledBack()) context.timeline.forget();
   const follower = createFollower(context, stream);
   fresh.onEnd(() => {
     log.info({}, "the journal is not live any more: the kernel asks for everything again");

@@ -71,7 +71,7 @@ export function acknowledge(
     // A repeated request gets its first answer, however old. So that answer says nothing of the gateway's present
     // history.
     if (attempt.tries === 0) {
-      context.history.noteAcknowledged(told, { isDeleted: isDeletion, isContent: "size" in attempt.request });
+      context.timeline.noteAcknowledged(told, { isDeleted: isDeletion, isContent: "size" in attempt.request });
     }
     if (isDeletion) return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
@@ -315,7 +315,7 @@ export function refused(
       return { retry: false };
     }
     closeRefused(context, attempt, error);
-    if (node !== undefined && isOfOtherPast(context, row, node)) context.history.noteRollback();
+    if (node !== undefined && isOfOtherTimeline(context, row, node)) context.timeline.noteRollback();
     if (node?.lastKey != null && recognizeOwn(context, node)) return { retry: false };
     if (node !== undefined && takeFromTheWay(context, row, node)) return { retry: false };
     metadata.nodes.update(row.id, { due: context.runtime.now() });
@@ -327,7 +327,7 @@ export function refused(
 }
 
 /** True: the node is older than the state in base, which the gateway had acknowledged. So its data were set back. */
-function isOfOtherPast({ client }: Remote, { nodeId, base }: NodeRow, node: Node): boolean {
+function isOfOtherTimeline({ client }: Remote, { nodeId, base }: NodeRow, node: Node): boolean {
   return client.features.isFull && node.id === nodeId && base !== null && node.revision < base.revision;
 }
 

@@ -83,7 +83,7 @@ function advanceOne(
       case "recreate":
       case "conflict":
         // After a rollback of the gateway, the content that the gateway has lost must be kept first.
-        if (context.history.isRolledBack() && isAtCostOfContent(step)) return waitForRefresh(context, row);
+        if (context.timeline.isRolledBack() && isAtCostOfContent(step)) return waitForRefresh(context, row);
         if (!carryOut(context, row, step, aside)) return waitForRefresh(context, row);
         context.activity.progressed();
         break;

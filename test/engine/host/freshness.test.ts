@@ -1,4 +1,4 @@
-/** When the journal is live, and what ends that: silence, sleep, a process that stood still, another past. */
+/** When the journal is live, and what ends that: silence, sleep, a process that stood still, another timeline. */
 import { expect, test } from "vitest";
 import { createFreshness } from "../../../src/engine/host/index.ts";
 import { millisecondsOf } from "../../../src/lib/clocks.ts";

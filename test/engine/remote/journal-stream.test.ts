@@ -82,7 +82,7 @@ test.each([
     if (isApart) expect(await heard()).toEqual(["a", "b moved", "c", "d"]);
     isHeard();
     expect(await heard()).toEqual(["a moved", "b moved", "c"]);
-    const [cursor, end] = [metadata.settings.getNumber("cursor"), context.history.last()?.position];
+    const [cursor, end] = [metadata.settings.getNumber("cursor"), context.timeline.last()?.position];
     expect({ read: read.sort(), late: stream.late, cursor, end }).toEqual({
       read: ["a", "b"],
       late: [],

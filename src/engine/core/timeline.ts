@@ -1,7 +1,7 @@
 /**
- * Two points of the gateway's past, by which a rollback is noticed: the last journal entry that was followed, and the
- * last write that the gateway acknowledged. They are only kept here; remote/history-check.ts compares them with the
- * gateway.
+ * Two points of the gateway's timeline, by which a rollback is noticed: the last journal entry that was followed, and
+ * the last write that the gateway acknowledged. They are only kept here; remote/timeline-check.ts compares them with
+ * the gateway.
  */
 import { z } from "zod";
 import { type JournalEntry, journalEntry, type Node, node } from "../../contract/resources.ts";
@@ -29,9 +29,9 @@ const acknowledgments = z.object({
 
 /** The fields that tell an entry from every other one. */
 const followed = journalEntry.pick({ position: true, nodeId: true, revision: true, time: true });
-type HistoryPoint = z.infer<typeof followed>;
+type TimelinePoint = z.infer<typeof followed>;
 
-export class GatewayHistory {
+export class Timeline {
   readonly #metadata: Metadata<Request>;
   /** The last write that the gateway acknowledged. */
   #newest: Acknowledgment | undefined;
@@ -65,7 +65,7 @@ export class GatewayHistory {
    * Notes the last of these entries. Call it in the transaction that moves the cursor past them. If a rollback was
    * noticed meanwhile, that stays noted.
    */
-  noteFollowed(entries: readonly Pick<JournalEntry, keyof HistoryPoint>[]): void {
+  noteFollowed(entries: readonly Pick<JournalEntry, keyof TimelinePoint>[]): void {
     const last = entries.at(-1);
     if (last === undefined || this.isRolledBack()) return;
     const { position, nodeId, revision, time } = last;
@@ -73,7 +73,7 @@ export class GatewayHistory {
   }
 
   /** The last journal entry that was followed. Undefined: none was, or a rollback is noted. */
-  last(): HistoryPoint | undefined {
+  last(): TimelinePoint | undefined {
     const text = this.#metadata.settings.get("followed");
     return text === undefined || text === OTHER ? undefined : followed.safeParse(JSON.parse(text)).data;
   }
@@ -87,7 +87,7 @@ export class GatewayHistory {
     return this.#metadata.settings.get("followed") === OTHER;
   }
 
-  /** Forgets both points. Call it in the transaction that begins anew with the present past of the gateway. */
+  /** Forgets both points. Call it in the transaction that begins anew with the present timeline. */
   forget(): void {
     this.#metadata.settings.clear("followed");
     this.#metadata.settings.clear("acknowledged");

@@ -1,7 +1,7 @@
 /**
- * Checks whether the gateway's history is still the one that was followed and written to here. A gateway whose data
+ * Checks whether the gateway's timeline is still the one that was followed and written to here. A gateway whose data
  * were set back answers 400 only while its journal is shorter than the followed one, and changes by others soon make it
- * as long. So after each lost connection the gateway is asked for the end of that history: the entry that was followed
+ * as long. So after each lost connection the gateway is asked for the end of that timeline: the entry that was followed
  * last, and the node whose change it acknowledged last. Knows nothing of the recovery from a rollback.
  */
 import { RemoteError } from "../../client/errors.ts";
@@ -20,10 +20,10 @@ const PAGE = 500;
  */
 const LATE_MS = SETTLE_MS / 2;
 
-type History = Remote["history"];
-type HistoryPoint = NonNullable<ReturnType<History["last"]>>;
+type Timeline = Remote["timeline"];
+type TimelinePoint = NonNullable<ReturnType<Timeline["last"]>>;
 
-export interface HistoryCheck {
+export interface TimelineCheck {
   /**
    * True: the journal still has the entry that was followed last, and the gateway still has the change that it
    * acknowledged last. Call it before entries of a connection are followed; the answer is remembered for that
@@ -37,11 +37,11 @@ export function isUnknownPosition(error: unknown): error is RemoteError {
   return error instanceof RemoteError && error.code === "invalid" && error.field === "after";
 }
 
-export function createHistoryCheck(
+export function createTimelineCheck(
   context: Rows & Kernel & Remote & Host & Sync,
   stream: Pick<JournalStream, "changes">,
-): HistoryCheck {
-  const { client, metadata, network, runtime, fresh, workspace, history } = context;
+): TimelineCheck {
+  const { client, metadata, network, runtime, fresh, workspace, timeline } = context;
   /**
    * The number of the connection. It changes with each gap in which the gateway was not heard, because its data may
    * have been replaced meanwhile.
@@ -56,7 +56,7 @@ export function createHistoryCheck(
   let absentSince: ElapsedTime | undefined;
   /** The time since which the gateway fails to tell of an acknowledged change. */
   let unconfirmedSince: ElapsedTime | undefined;
-  history.countsBy(connection);
+  timeline.countsBy(connection);
 
   function beginAnew(at: number): void {
     if (by !== at) [by, unreached, absentSince] = [at, undefined, undefined];
@@ -100,7 +100,7 @@ export function createHistoryCheck(
   }
 
   /** True: the gateway has the change. Undefined: its id answers 404. A read by id is never old. */
-  async function has(change: ReturnType<History["toAsk"]>[number], signal: AbortSignal): Promise<boolean | undefined> {
+  async function has(change: ReturnType<Timeline["toAsk"]>[number], signal: AbortSignal): Promise<boolean | undefined> {
     const { id, revision, head, lastKey, modifiedAt, isDeleted, isContent } = change;
     if (!isDeleted && !isExpected(id)) return true;
     const node = await readAcknowledged(id, signal);
@@ -123,7 +123,7 @@ export function createHistoryCheck(
    */
   async function hasAcknowledged(signal: AbortSignal): Promise<boolean | undefined> {
     const absent = new Set<string>();
-    for (const change of history.toAsk()) {
+    for (const change of timeline.toAsk()) {
       const isThere = await has(change, signal);
       if (isThere === false) return false;
       if (isThere === undefined) absent.add(change.id);
@@ -148,7 +148,7 @@ export function createHistoryCheck(
     }
   }
 
-  async function hasEntry(last: HistoryPoint, signal: AbortSignal): Promise<boolean> {
+  async function hasEntry(last: TimelinePoint, signal: AbortSignal): Promise<boolean> {
     try {
       const page = await client.readJournal(workspace.id, last.position - 1, { pageSize: 1, signal });
       network.answered();
@@ -165,15 +165,15 @@ export function createHistoryCheck(
     async isSame(signal) {
       const at = connection();
       beginAnew(at);
-      if (context.history.isRolledBack() || lateMs() >= SETTLE_MS) return false;
+      if (context.timeline.isRolledBack() || lateMs() >= SETTLE_MS) return false;
       if (knownAt === at) return true;
       if (network.pauseMs("readJournal") > 0) return undefined;
-      const last = context.history.last();
+      const last = context.timeline.last();
       if (last !== undefined && !(await hasEntry(last, signal))) return false;
       const isThere = await hasAcknowledged(signal);
       if (isThere !== true) return isThere;
       // Writes that were acknowledged on this same connection need no check.
-      if (connection() === at) history.isConfirmed(at);
+      if (connection() === at) timeline.isConfirmed(at);
       knownAt = at;
       return true;
     },
@@ -181,7 +181,7 @@ export function createHistoryCheck(
 }
 
 /** Compares times by value, because a gateway may format the same time differently in a page and in the stream. */
-function isSameEntry(one: HistoryPoint, other: HistoryPoint): boolean {
+function isSameEntry(one: TimelinePoint, other: TimelinePoint): boolean {
   const { position, nodeId, revision, time } = one;
   const isOfNode = nodeId === other.nodeId && revision === other.revision;
   return position === other.position && isOfNode && Date.parse(time) === Date.parse(other.time);
