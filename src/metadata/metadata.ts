@@ -29,8 +29,8 @@ import { createRelists } from "./relists.ts";
 import { createDone } from "./request-log.ts";
 import { createRereads } from "./rereads.ts";
 import { createArrivals, createSettings } from "./settings.ts";
-import { createSupersededStates } from "./superseded-states.ts";
 import { createTimes } from "./times.ts";
+import { createVacatedStates } from "./vacated-states.ts";
 import { createWriters } from "./writers.ts";
 
 export const ROOT_INODE = inodeId(1);
@@ -181,7 +181,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     snapshots,
     tombstones: createTombstones(database),
     arrivals: createArrivals(database),
-    supersededStates: createSupersededStates(database),
+    vacatedStates: createVacatedStates(database),
     rereads: createRereads(database),
     relists: createRelists(database),
     linkLeases: createLinkLeases(database),

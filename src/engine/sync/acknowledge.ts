@@ -33,7 +33,7 @@ import type { Tree } from "../tree/index.ts";
 import { addTombstone, advance, LOOK_AGAIN_MS, leftPlace } from "./advance.ts";
 import { placeArrival } from "./arrival.ts";
 import { adoptVersion } from "./content-agreed.ts";
-import { afterWrite, isOnlyOurs, supersedeState, withRevision } from "./echo.ts";
+import { afterWrite, isOnlyOurs, vacateState, withRevision } from "./echo.ts";
 import { effectOf } from "./effect.ts";
 import { isCoveredByIndex, noteWritten, positionNow } from "./index-watermark.ts";
 import { enterGroup, joinGroup, leaveGroup, lookLater } from "./link-groups.ts";
@@ -92,7 +92,7 @@ export function acknowledge(
     const isSeenOlder = row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision);
     const seen = deletedSince(context, node) ?? (isSeenOlder ? (isOurs ? null : { node }) : row.seen);
     metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
-    supersedeState(context, node.id, row.base, base);
+    vacateState(context, node.id, row.base, base);
     context.quota.grew(attempt, base.size - (row.base?.size ?? 0));
     metadata.rereads.found(node.id);
     // The node shows a foreign change beside ours, or the answer is wrong. A read by id tells which.

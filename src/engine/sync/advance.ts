@@ -12,7 +12,7 @@ import type { Tree } from "../tree/index.ts";
 import { adoptNode, adoptPlace, undeleteFolder } from "./adopt.ts";
 import { agreeOnContent } from "./content-agreed.ts";
 import { detachFromName } from "./detached-files.ts";
-import { supersedeState } from "./echo.ts";
+import { vacateState } from "./echo.ts";
 import { groupOf } from "./from-node.ts";
 import { keepCopy } from "./keep-beside.ts";
 import { inodeApart, joinGroup, keepLinkLease, leaveGroup, lookLater } from "./link-groups.ts";
@@ -214,7 +214,7 @@ export function addTombstone(context: Rows & Remote & Host, { nodeId, seen, base
   const deletion = seen !== null && "deleted" in seen ? seen : undefined;
   const revision = deletion?.revision ?? base?.revision ?? 0;
   const { metadata, client, runtime } = context;
-  supersedeState(context, nodeId, base, null);
+  vacateState(context, nodeId, base, null);
   // Without a journal, nothing will tell the position of the deletion. It gets the time that stands for positions.
   const position = deletion?.position ?? (client.features.isFull ? null : millisecondsOf(runtime.now()));
   metadata.tombstones.add({ nodeId, revision, position });

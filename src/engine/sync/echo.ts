@@ -84,22 +84,22 @@ export function isOnlyOurs(context: Needs, before: Base | null, expected: Base, 
 }
 
 /** Notes that a write of ours replaced the state `before` by `after`, or removed the node (`after` null). */
-export function supersedeState(context: Needs, nodeId: string, before: State | null, after: State | null): void {
+export function vacateState(context: Needs, nodeId: string, before: State | null, after: State | null): void {
   const { client, metadata, runtime } = context;
   if (client.features.isFull) return;
-  if (after === null) metadata.supersededStates.add(nodeId, GONE, runtime.now());
+  if (after === null) metadata.vacatedStates.add(nodeId, GONE, runtime.now());
   else {
-    if (before !== null && !isSame(before, after)) metadata.supersededStates.add(nodeId, textOf(before), runtime.now());
-    metadata.supersededStates.remove(nodeId, textOf(after));
+    if (before !== null && !isSame(before, after)) metadata.vacatedStates.add(nodeId, textOf(before), runtime.now());
+    metadata.vacatedStates.remove(nodeId, textOf(after));
   }
 }
 
-/** Forgets superseded states whose settle time is over. Nodes that were told in such a state are read again. */
+/** Forgets vacated states whose settle time is over. Nodes that were told in such a state are read again. */
 export function forgetEchoes(context: Needs): void {
   const { client, metadata, runtime } = context;
   if (client.features.isFull) return;
   metadata.transaction(() => {
-    for (const nodeId of metadata.supersededStates.forgetUpTo(plus(runtime.now(), -SETTLE_MS)))
+    for (const nodeId of metadata.vacatedStates.forgetUpTo(plus(runtime.now(), -SETTLE_MS)))
       metadata.rereads.add(nodeId);
   });
 }
@@ -108,7 +108,7 @@ export function forgetEchoes(context: Needs): void {
 const GONE = "gone";
 
 function isEcho({ metadata, runtime }: Needs, nodeId: string, text: string): boolean {
-  return metadata.supersededStates.isHeard(nodeId, text, plus(runtime.now(), -SETTLE_MS));
+  return metadata.vacatedStates.isHeard(nodeId, text, plus(runtime.now(), -SETTLE_MS));
 }
 
 function isSame(a: State, b: State): boolean {

@@ -53,7 +53,7 @@ export interface Observer {
   recognizeOwn(node: Node, key?: string): boolean;
   /** The key of a request that was given up and whose content the node has. */
   keyOfContent(row: NodeRow, node: Node): string | undefined;
-  /** Forgets superseded states whose settle time is over. */
+  /** Forgets vacated states whose settle time is over. */
   forgetEchoes(): void;
 }
 

@@ -1,8 +1,11 @@
-/** States that our writes moved nodes away from: they recognise echoes of a gateway that counts no changes. */
+/**
+ * Vacated states, which writes of ours moved nodes away from: they recognise echoes of a gateway that counts no
+ * changes.
+ */
 import type { RowTime } from "../lib/clocks.ts";
 import { type Connection, prepare } from "./database.ts";
 
-export function createSupersededStates(database: Connection) {
+export function createVacatedStates(database: Connection) {
   const insert = prepare(
     database,
     "INSERT OR REPLACE INTO vacated (node_id, state, at, heard) VALUES (@nodeId, @state, @at, 0)",
