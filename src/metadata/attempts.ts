@@ -21,7 +21,7 @@ export interface Attempt<Request> {
   readonly key: string;
   readonly request: Request;
   /** The snapshot that it uploads. */
-  readonly generation: SnapshotId | null;
+  readonly snapshot: SnapshotId | null;
   /** The number of failures. */
   readonly tries: number;
   /** The time when it may be sent again, in row time. Of an abandoned attempt: the time when it was abandoned. */
@@ -46,8 +46,8 @@ interface Sought {
   readonly with?: string;
 }
 
-const COLUMNS = `id, node, state, key, request, generation, tries, next_at AS nextAt, last_error AS lastError,
-  created_at AS createdAt, bulk AS priority`;
+const COLUMNS = `id, node, state, key, request, generation AS snapshot, tries, next_at AS nextAt,
+  last_error AS lastError, created_at AS createdAt, bulk AS priority`;
 
 /** `parse` checks the JSON of a stored request. It throws when the JSON is no request. */
 export function createAttempts<Request>(database: Connection, parse: (value: unknown) => Request) {
@@ -93,7 +93,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     database,
     `INSERT INTO attempt (node, state, key, request, generation, tries, next_at, last_error, created_at, bulk,
        parent, name, copy_of, partner)
-     VALUES (@node, 'open', @key, @request, @generation, 0, @nextAt, NULL, @createdAt, @bulk,
+     VALUES (@node, 'open', @key, @request, @snapshot, 0, @nextAt, NULL, @createdAt, @bulk,
        @parent, @name, @copyOf, @partner)`,
     [],
   );
@@ -157,7 +157,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       return id === undefined ? undefined : get(id);
     },
     /** The attempts that send the snapshot. There are several when several names of an inode are sent at once. */
-    ofSnapshot: (generation: SnapshotId): readonly Attempt<Request>[] => ofSnapshot(generation),
+    ofSnapshot: (snapshot: SnapshotId): readonly Attempt<Request>[] => ofSnapshot(snapshot),
     open: (): Attempt<Request>[] => all.all().map(decodeRow),
     /** Node rows with an open attempt that puts them into this folder. */
     nodesWanting: (parent: string): NodeRowId[] => nodesWanting.all(parent).map((row) => row.node),
@@ -184,26 +184,26 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       node: NodeRowId;
       key: string;
       request: Request;
-      generation: SnapshotId | null;
+      snapshot: SnapshotId | null;
       nextAt: RowTime;
       createdAt: RowTime;
       priority?: Priority;
     }): Attempt<Request> {
-      const { node, key, generation, nextAt, createdAt, priority = "small" } = attempt;
+      const { node, key, snapshot, nextAt, createdAt, priority = "small" } = attempt;
       const text = JSON.stringify(attempt.request);
       // The remembered request must be the one that would be read back: JSON leaves out undefined fields.
       const request = JSON.parse(text) as Request;
       const { parent = null, name = null, copyOf = null, with: exchangePartner = null } = request as Sought;
       const columns = { parent, name, copyOf, partner: exchangePartner };
       const bulk = encodePriority(priority);
-      const row = { node, key, generation, nextAt, createdAt, bulk, request: text, ...columns };
+      const row = { node, key, snapshot, nextAt, createdAt, bulk, request: text, ...columns };
       const id = addedId<AttemptId>(insert.run(row));
       const rest = { state: "open", tries: 0, lastError: null } as const;
-      const created = { id, node, key, request, generation, nextAt, createdAt, priority, ...rest };
+      const created = { id, node, key, request, snapshot, nextAt, createdAt, priority, ...rest };
       get.tell(id, created);
       idOfKey.tell(key, id);
       openOf.tell(node, created);
-      if (generation !== null) ofSnapshot.drop(generation);
+      if (snapshot !== null) ofSnapshot.drop(snapshot);
       return created;
     },
     failed(id: AttemptId, nextAt: RowTime, error: string): void {
@@ -235,7 +235,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       if (current === undefined) return;
       idOfKey.tell(current.key, undefined);
       if (current.state === "open") openOf.tell(current.node, undefined);
-      if (current.generation !== null) ofSnapshot.drop(current.generation);
+      if (current.snapshot !== null) ofSnapshot.drop(current.snapshot);
     },
     removeAllOf(node: NodeRowId): void {
       removeOf.run(node);
@@ -271,27 +271,27 @@ export interface Snapshot {
   readonly boot: string;
 }
 
-const GENERATION = "id, inode, changes, lineage AS kernelNodeId, size, hash, mtime, synced, boot";
+const SNAPSHOT_COLUMNS = "id, inode, changes, lineage AS kernelNodeId, size, hash, mtime, synced, boot";
 
 export function createSnapshots(database: Connection) {
-  const byId = prepare<Snapshot>(database, `SELECT ${GENERATION} FROM generation WHERE id = ?`);
+  const byId = prepare<Snapshot>(database, `SELECT ${SNAPSHOT_COLUMNS} FROM generation WHERE id = ?`);
   const newest = prepare<Snapshot>(
     database,
-    `SELECT ${GENERATION} FROM generation WHERE inode = ? ORDER BY id DESC LIMIT 1`,
+    `SELECT ${SNAPSHOT_COLUMNS} FROM generation WHERE inode = ? ORDER BY id DESC LIMIT 1`,
   );
-  const ofKernelNodeId = prepare<Snapshot>(database, `SELECT ${GENERATION} FROM generation WHERE lineage = ?`);
+  const ofKernelNodeId = prepare<Snapshot>(database, `SELECT ${SNAPSHOT_COLUMNS} FROM generation WHERE lineage = ?`);
   const itself = prepare<Snapshot>(
     database,
-    `SELECT ${GENERATION} FROM generation WHERE lineage >= ? AND lineage < ? ORDER BY lineage`,
+    `SELECT ${SNAPSHOT_COLUMNS} FROM generation WHERE lineage >= ? AND lineage < ? ORDER BY lineage`,
   );
   const stale = prepare<Snapshot>(
     database,
-    `SELECT ${GENERATION} FROM generation WHERE lineage >= ? AND lineage < ?
+    `SELECT ${SNAPSHOT_COLUMNS} FROM generation WHERE lineage >= ? AND lineage < ?
      AND NOT EXISTS (SELECT 1 FROM inode WHERE inode.id = generation.inode AND inode.changes = generation.changes)`,
   );
   const copies = prepare<Snapshot>(
     database,
-    `SELECT ${GENERATION} FROM generation WHERE lineage IS NULL AND id >= ? AND id < ?`,
+    `SELECT ${SNAPSHOT_COLUMNS} FROM generation WHERE lineage IS NULL AND id >= ? AND id < ?`,
   );
   const nextCopy = prepare<{ id: SnapshotId | null }>(
     database,
@@ -300,7 +300,7 @@ export function createSnapshots(database: Connection) {
   const ofInode = (isSent: boolean) =>
     prepare<Snapshot>(
       database,
-      `SELECT ${GENERATION} FROM generation WHERE inode = ?
+      `SELECT ${SNAPSHOT_COLUMNS} FROM generation WHERE inode = ?
        AND ${isSent ? "" : "NOT "}EXISTS (SELECT 1 FROM attempt WHERE attempt.generation = generation.id)`,
     );
   const [unused, sent] = [ofInode(false), ofInode(true)];

@@ -20,7 +20,7 @@ export interface CacheFileRow {
   /** Missing ranges of the origin version. Undefined: the row has a text that is no ranges. */
   readonly missing: Ranges | undefined;
   /** Unverified ranges of changed content, on this disk or missing. Undefined as above. */
-  readonly unproven: Ranges | undefined;
+  readonly unverified: Ranges | undefined;
   /** When it was last used, in row time. */
   readonly usedAt: RowTime;
   /** True: the machine went down since the file was written, so clean bytes must be checked before use. */
@@ -30,12 +30,12 @@ export interface CacheFileRow {
 /** True if every byte of the file is on this disk. False without a row. */
 export const isWhole = (row: CacheFileRow | undefined): boolean => row?.missing?.length === 0;
 /** True if the file has no unverified range. False without a row. */
-export const isProven = (row: CacheFileRow | undefined): boolean => row?.unproven?.length === 0;
+export const isVerified = (row: CacheFileRow | undefined): boolean => row?.unverified?.length === 0;
 
 /** A row as it is stored: ranges are JSON of lib/ranges.ts. */
-interface Row extends Omit<CacheFileRow, "missing" | "unproven" | "mustBeChecked"> {
+interface Row extends Omit<CacheFileRow, "missing" | "unverified" | "mustBeChecked"> {
   readonly missing: string;
-  readonly unproven: string;
+  readonly unverified: string;
   readonly mustBeChecked: 0 | 1;
 }
 
@@ -50,22 +50,22 @@ const isOther = (before: Ranges | undefined, now: Ranges | undefined): now is Ra
 const decode = (row: Row): CacheFileRow => ({
   ...row,
   missing: rangesOf(row.missing),
-  unproven: rangesOf(row.unproven),
+  unverified: rangesOf(row.unverified),
   mustBeChecked: row.mustBeChecked === 1,
 });
 
 const COLUMNS = `live.lineage AS kernelNodeId, live.origin_node AS originNode, live.origin_version AS originVersion,
-  live.origin_hash AS originHash, live.origin_size AS originSize, live.size, live.bytes, live.missing, live.unproven,
-  live.used_at AS usedAt, live.doubted AS mustBeChecked`;
+  live.origin_hash AS originHash, live.origin_size AS originSize, live.size, live.bytes, live.missing,
+  live.unproven AS unverified, live.used_at AS usedAt, live.doubted AS mustBeChecked`;
 
 /** The fields of a row that can be set. */
-export interface Fields extends Omit<CacheFileRow, "kernelNodeId" | "missing" | "unproven"> {
+export interface Fields extends Omit<CacheFileRow, "kernelNodeId" | "missing" | "unverified"> {
   readonly missing: Ranges;
-  readonly unproven: Ranges;
+  readonly unverified: Ranges;
 }
 
 /** Fields that most new rows do not set. */
-type OfOrigin = "originHash" | "originSize" | "unproven";
+type OfOrigin = "originHash" | "originSize" | "unverified";
 type Made = Omit<Fields, "mustBeChecked" | OfOrigin> &
   Partial<Pick<Fields, OfOrigin>> &
   Pick<CacheFileRow, "kernelNodeId">;
@@ -101,7 +101,7 @@ export function createCacheFileRows(database: Connection) {
     database,
     `INSERT INTO live (lineage, origin_node, origin_version, origin_hash, origin_size, size, bytes, missing, unproven,
        used_at)
-     VALUES (@kernelNodeId, @originNode, @originVersion, @originHash, @originSize, @size, @bytes, @missing, @unproven,
+     VALUES (@kernelNodeId, @originNode, @originVersion, @originHash, @originSize, @size, @bytes, @missing, @unverified,
        @usedAt)`,
     [],
   );
@@ -113,7 +113,7 @@ export function createCacheFileRows(database: Connection) {
     size: "size",
     bytes: "bytes",
     missing: "missing",
-    unproven: "unproven",
+    unverified: "unproven",
     usedAt: "used_at",
     mustBeChecked: "doubted",
   });
@@ -138,7 +138,7 @@ export function createCacheFileRows(database: Connection) {
     isEvictable: (kernelNodeId: KernelNodeId): boolean => oneEvictable.get(kernelNodeId) !== undefined,
     create(row: Made): void {
       const { kernelNodeId, originNode, originVersion, size, bytes, missing, usedAt } = row;
-      const { originHash = null, originSize = 0, unproven: unverified = NO_RANGES } = row;
+      const { originHash = null, originSize = 0, unverified = NO_RANGES } = row;
       // Each field is written out, because spreading objects takes far longer, and every new file comes by here.
       const made: CacheFileRow = {
         kernelNodeId,
@@ -149,7 +149,7 @@ export function createCacheFileRows(database: Connection) {
         size,
         bytes,
         missing,
-        unproven: unverified,
+        unverified,
         usedAt,
         mustBeChecked: false,
       };
@@ -162,7 +162,7 @@ export function createCacheFileRows(database: Connection) {
         size,
         bytes,
         missing: textOf(missing),
-        unproven: textOf(unverified),
+        unverified: textOf(unverified),
         usedAt,
       });
       get.tell(kernelNodeId, made);
@@ -174,10 +174,10 @@ export function createCacheFileRows(database: Connection) {
       const current = get(kernelNodeId);
       if (current === undefined) throw new Error(`no cache file of kernel node id ${kernelNodeId}`);
       const next = { ...current, ...changed };
-      const { missing, unproven, mustBeChecked, ...others } = changed;
+      const { missing, unverified, mustBeChecked, ...others } = changed;
       const columns: Partial<Record<keyof Row, unknown>> = differences(current, { ...current, ...others });
       if (isOther(current.missing, missing)) columns.missing = textOf(missing);
-      if (isOther(current.unproven, unproven)) columns.unproven = textOf(unproven);
+      if (isOther(current.unverified, unverified)) columns.unverified = textOf(unverified);
       if (mustBeChecked !== undefined && mustBeChecked !== current.mustBeChecked)
         columns.mustBeChecked = mustBeChecked ? 1 : 0;
       change(kernelNodeId, columns);

@@ -375,7 +375,7 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
     superseded: (after: number, upTo: number, limit: number): { id: number; kernelNodeId: KernelNodeId }[] =>
       superseded.all(after, upTo, limit),
     /** Inodes that lost their last name, between two row numbers as above. Some may have a name again. */
-    nameless: (after: number, upTo: number, limit: number): { id: number; inode: InodeId }[] =>
+    orphans: (after: number, upTo: number, limit: number): { id: number; inode: InodeId }[] =>
       orphans.all(after, upTo, limit),
     /** Records that the inode is not an orphan any more. */
     hasName(id: InodeId): void {

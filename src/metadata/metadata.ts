@@ -214,14 +214,14 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
 
     /**
      * Must be called when the rows are older than the files. The lost later rows gave out further numbers, those of
-     * files (`kernelNodeId`, `generation`) and others. None of these is given out again.
+     * files (`kernelNodeId`, `snapshot`) and others. None of these is given out again.
      */
-    skipNumbers(found: { readonly kernelNodeId: After<KernelNodeId>; readonly generation: After<SnapshotId> }): void {
+    skipNumbers(found: { readonly kernelNodeId: After<KernelNodeId>; readonly snapshot: After<SnapshotId> }): void {
       for (const [table, least] of [
         ["inode", 0],
         ["entry", 0],
         ["lineage", found.kernelNodeId],
-        ["generation", found.generation],
+        ["generation", found.snapshot],
       ]) {
         skip.run({ table, least, gap: NUMBERS_GAP });
         addSkip.run({ table, least, gap: NUMBERS_GAP });

@@ -77,7 +77,7 @@ test("those made now are found while their answer is not known", () => {
       node: row.id,
       key: `key ${index}`,
       request,
-      generation: null,
+      snapshot: null,
       nextAt: rowTime(0),
       createdAt: rowTime(0),
     });

@@ -96,7 +96,7 @@ test("requests that concern a node: its own, in it, of its content, with it; giv
   const add = (request: object) => {
     const { id } = nodes.create({ ...unborn(inodeId(0) as never, "file", rowTime(1), rowTime(1)), entry: null });
     const attempt = attempts.create({
-      ...{ node: id, key: `${id}`, request: request as never, generation: null, priority: "small" },
+      ...{ node: id, key: `${id}`, request: request as never, snapshot: null, priority: "small" },
       ...{ nextAt: rowTime(1), createdAt: rowTime(1) },
     });
     return { row: id, ...attempt };

@@ -33,7 +33,7 @@ test("rows of the schema before: known of what is missing while that version is 
     metadata.cacheFiles.get(kernelNodeId),
   );
   expect(rows.map((row) => row?.originHash)).toEqual(["its hash", null, null, "its hash"]);
-  expect(rows.map((row) => row?.unproven)).toEqual([[], [], [], [3, 9]]);
+  expect(rows.map((row) => row?.unverified)).toEqual([[], [], [], [3, 9]]);
   expect(rows[3]?.originSize).toBe(9);
   metadata.close();
 });

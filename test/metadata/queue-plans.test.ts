@@ -88,7 +88,7 @@ test("what is due next is the next of either priority class, and hurrying is for
       node: id,
       key: `${id}`,
       request: {},
-      generation: null,
+      snapshot: null,
       nextAt: rowTime(due),
       createdAt: rowTime(1),
       priority,

@@ -58,7 +58,7 @@ test("a change of nothing leaves what was read", () => {
     node,
     key: "k",
     request: { do: "folder" },
-    generation: null,
+    snapshot: null,
     nextAt: rowTime(5),
     createdAt: rowTime(1),
   });

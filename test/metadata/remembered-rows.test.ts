@@ -101,7 +101,7 @@ test("what is remembered is what is there", () => {
             attempts.create({
               ...SENT,
               node: nodeAt(a),
-              generation: generationAt(b),
+              snapshot: generationAt(b),
               key: `${++names}`,
               priority: b > 1 ? "bulk" : "small",
             }),

@@ -63,7 +63,7 @@ export function sendNext({ context }: BytesWorld, row: NodeRow, key: string): At
     node: row.id,
     key,
     request: step.request,
-    generation: null,
+    snapshot: null,
     nextAt: now,
     createdAt: now,
   });

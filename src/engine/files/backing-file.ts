@@ -251,7 +251,7 @@ async function openExisting(
     const origin = originOf(row.originNode, row.originVersion);
     const { originHash, originSize } = row;
     const isDirty = inode.content === "dirty";
-    const unverified = clipRanges((isDirty ? row.unproven : undefined) ?? NO_RANGES, size);
+    const unverified = clipRanges((isDirty ? row.unverified : undefined) ?? NO_RANGES, size);
     const ofRow = {
       originHash,
       originSize: isDirty ? originSize : inode.size,

@@ -36,7 +36,7 @@ export function yieldToNewer(context: Rows & LocalFiles & Remote & Uploads & Hos
 export function cancelUpload(context: Rows & LocalFiles & Remote & Uploads & Host, row: NodeRowId): void {
   const { metadata, runtime, client, sending } = context;
   const attempt = metadata.attempts.openOf(row);
-  const snapshot = attempt?.generation == null ? undefined : metadata.snapshots.get(attempt.generation);
+  const snapshot = attempt?.snapshot == null ? undefined : metadata.snapshots.get(attempt.snapshot);
   if (attempt === undefined || snapshot === undefined) return;
   if (!client.features.isFull) return;
   metadata.attempts.abandon(attempt.id, runtime.now());
@@ -69,11 +69,11 @@ export async function cancelForWriter(
  */
 export function giveUpUnreadable(
   context: Rows & LocalFiles & Uploads & Host,
-  { id, node, generation }: Attempt<unknown>,
+  { id, node, snapshot: snapshotId }: Attempt<unknown>,
 ): void {
   const { metadata, runtime, log } = context;
-  const snapshot = generation === null ? undefined : metadata.snapshots.get(generation);
-  log.warn({ attempt: id, node, generation }, "a snapshot cannot be read for sending, another is taken");
+  const snapshot = snapshotId === null ? undefined : metadata.snapshots.get(snapshotId);
+  log.warn({ attempt: id, node, generation: snapshotId }, "a snapshot cannot be read for sending, another is taken");
   metadata.transaction(() => {
     if (snapshot === undefined) metadata.attempts.abandon(id, runtime.now());
     else giveUp(context, snapshot);

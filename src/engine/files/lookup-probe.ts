@@ -31,10 +31,10 @@ const PUT_OFF_MAX = 10;
 
 /** Ids of rows. */
 interface Marks {
-  readonly nameless: number;
+  readonly orphans: number;
   readonly superseded: number;
 }
-const NONE: Marks = { nameless: 0, superseded: 0 };
+const NONE: Marks = { orphans: 0, superseded: 0 };
 
 /** An inode that is forgotten if the kernel has none of the kernel node ids `asked`. */
 interface Candidate {
@@ -67,7 +67,7 @@ export function createLookupProbe(context: Rows & LocalFiles & Kernel & Remote &
 
   function beginRound(): void {
     [upTo, at] = [newest, NONE];
-    newest = { nameless: inodes.newestOrphan(), superseded: inodes.newestSuperseded() };
+    newest = { orphans: inodes.newestOrphan(), superseded: inodes.newestSuperseded() };
   }
 
   function later(milliseconds: number, work: () => Promise<void> | void): void {
@@ -100,9 +100,9 @@ export function createLookupProbe(context: Rows & LocalFiles & Kernel & Remote &
 
   /** True: the round is over. */
   async function step(): Promise<boolean> {
-    const orphans = inodes.nameless(at.nameless, upTo.nameless, ROWS);
+    const orphans = inodes.orphans(at.orphans, upTo.orphans, ROWS);
     const superseded = inodes.superseded(at.superseded, upTo.superseded, ROWS);
-    at = { nameless: orphans.at(-1)?.id ?? at.nameless, superseded: superseded.at(-1)?.id ?? at.superseded };
+    at = { orphans: orphans.at(-1)?.id ?? at.orphans, superseded: superseded.at(-1)?.id ?? at.superseded };
     const candidates = metadata.transaction(() => [...orphans.flatMap(ofOrphan), ...superseded.flatMap(ofSuperseded)]);
     if (candidates.length > 0) {
       const lacking = (await kernel.cache.unknownToKernel?.(candidates.flatMap(({ asked }) => asked))) ?? new Set();
@@ -136,7 +136,7 @@ export function createLookupProbe(context: Rows & LocalFiles & Kernel & Remote &
     // The file is being made, and the kernel will be told of it.
     if (asked.some((kernelNodeId) => fileState.isUnknownToKernel(kernelNodeId))) return [];
     // An inode with a new name has no such row. If it lost that name too, it has another row.
-    const isStill = () => inodes.nameless(id - 1, id, 1).length > 0;
+    const isStill = () => inodes.orphans(id - 1, id, 1).length > 0;
     return [{ asked, kernelNodeId: inode.kernelNodeId, isStill }];
   }
 

@@ -248,9 +248,9 @@ export class OriginRanges {
     if (!this.#isOriginal) return this.#unverified;
     const isKnownRight = this.#originHash === null || (this.#isChecked && this.#missing.length === 0);
     if (isKnownRight || this.#rows.get(this.#kernelNodeId) === undefined) return NO_RANGES;
-    const unproven = rangeOf(0, this.#originSize);
-    this.#rows.update(this.#kernelNodeId, { originHash: this.#originHash, originSize: this.#originSize, unproven });
-    return unproven;
+    const unverified = rangeOf(0, this.#originSize);
+    this.#rows.update(this.#kernelNodeId, { originHash: this.#originHash, originSize: this.#originSize, unverified });
+    return unverified;
   }
   /** The rows call the content dirty. `unverified`: what `leaveOrigin` returned. */
   contentChanged(unverified: Ranges): void {
@@ -313,7 +313,7 @@ export class OriginRanges {
 
   #record(persistedMissing: Ranges, unverified: Ranges): void {
     const isRow = this.#rows.get(this.#kernelNodeId) !== undefined;
-    if (isRow) this.#rows.update(this.#kernelNodeId, { missing: persistedMissing, unproven: unverified });
+    if (isRow) this.#rows.update(this.#kernelNodeId, { missing: persistedMissing, unverified });
     this.#persistedMissing = persistedMissing;
     this.#unverified = unverified;
   }

@@ -137,7 +137,7 @@ function keep(
     const noOrigin = { originNode: null, originVersion: null };
     const changed = { content: "dirty", changes: inode.changes + 1, hash: null, synced: "never" } as const;
     const kept = metadata.inodes.update(id, { ...changed, ...noOrigin });
-    metadata.cacheFiles.update(kernelNodeId, { ...noOrigin, originHash: null, unproven: NO_RANGES });
+    metadata.cacheFiles.update(kernelNodeId, { ...noOrigin, originHash: null, unverified: NO_RANGES });
     // A change made here keeps its age, so that a drain under way does not end without it.
     for (const row of context.nodeRows.ofInode(id)) context.queue.setNodeDirty(row, row.changedAt);
     metadata.afterCommit(() => {

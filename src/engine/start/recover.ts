@@ -95,13 +95,13 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
     }
     if (inode.hash !== null && (await context.cacheFiles.isStill(inode, inode.hash))) return;
     const stat = await runtime.files.stat(paths.cacheFile(inode.kernelNodeId));
-    const { missing, unproven = NO_RANGES } = row;
+    const { missing, unverified = NO_RANGES } = row;
     metadata.transaction(() => {
       metadata.cacheFiles.update(inode.kernelNodeId, {
         size: stat.size,
         bytes: stat.allocated,
         ...(missing === undefined ? {} : { missing: clipRanges(missing, stat.size) }),
-        unproven: clipRanges(unproven, stat.size),
+        unverified: clipRanges(unverified, stat.size),
       });
       // The file's time is newer than the row's only if a writer did not close the file. Otherwise the row's time
       // counts.

@@ -112,7 +112,7 @@ async function begin(
   return metadata.transaction(() => {
     const known = metadata.inodes.newestKernelNodeId();
     metadata.settings.set("restored", JSON.stringify({ why, known }));
-    metadata.skipNumbers({ kernelNodeId, generation: snapshot });
+    metadata.skipNumbers({ kernelNodeId, snapshot });
     metadata.cacheFiles.markAllForCheck();
     return known;
   });
@@ -177,7 +177,7 @@ function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileSta
     size: stat.size,
     bytes: stat.allocated,
     missing,
-    unproven: originHash === null ? NO_RANGES : clipRanges(missing, word.size ?? 0),
+    unverified: originHash === null ? NO_RANGES : clipRanges(missing, word.size ?? 0),
     usedAt: runtime.now(),
   };
   if (metadata.cacheFiles.get(word.kernelNodeId) === undefined)

@@ -80,7 +80,7 @@ async function forgetSuperseded(context: Rows & LocalFiles & Host, upTo: number)
 async function removeOrphan(context: Rows & LocalFiles & Host, upTo: number): Promise<void> {
   const { metadata } = context;
   for (let after = 0; await goesOn(context); ) {
-    const rows = metadata.inodes.nameless(after, upTo, SLICE);
+    const rows = metadata.inodes.orphans(after, upTo, SLICE);
     metadata.transaction(() => {
       for (const { inode } of rows) removeIfOrphan(context, inode);
     });

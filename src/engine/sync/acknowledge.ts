@@ -212,7 +212,7 @@ function closeAttempt(context: Rows & LocalFiles & Host, attempt: Sent, how: "re
   const { attempts } = context.metadata;
   if (how === "remove") attempts.remove(attempt.id);
   else attempts.abandon(attempt.id, context.runtime.now());
-  const { generation: snapshot } = attempt;
+  const { snapshot } = attempt;
   // Another name of the same inode may still be sending the snapshot.
   if (snapshot !== null && attempts.ofSnapshot(snapshot).length === 0) context.snapshotFiles.drop(snapshot);
 }

@@ -20,7 +20,7 @@ export function adoptVersion(
   const { request } = attempt;
   const inode = context.nodeRows.inodeOf(row);
   if (inode === undefined || !("size" in request)) return;
-  const snapshot = attempt.generation === null ? undefined : metadata.snapshots.get(attempt.generation);
+  const snapshot = attempt.snapshot === null ? undefined : metadata.snapshots.get(attempt.snapshot);
   const isNewest =
     snapshot !== undefined
       ? snapshot.inode === inode.id && snapshot.changes === inode.changes

@@ -31,7 +31,7 @@ export function beginAttempt(context: Rows & Host, pending: Pending): Attempt<Re
       node: row.id,
       key: runtime.uuid(),
       request,
-      generation: snapshot?.id ?? null,
+      snapshot: snapshot?.id ?? null,
       nextAt: now,
       createdAt: now,
       priority: needsBytes ? priorityOf(request.size) : "small",

@@ -105,7 +105,7 @@ function isUnreadable(error: unknown): boolean {
   return error instanceof RemoteError && error.code === "aborted";
 }
 
-function giveUpIfOften(context: Rows & LocalFiles, { id, node, generation: snapshot, tries }: Attempt<Request>): void {
+function giveUpIfOften(context: Rows & LocalFiles, { id, node, snapshot, tries }: Attempt<Request>): void {
   const attempt = context.metadata.attempts.openOf(node);
   if (snapshot !== null && attempt?.id === id && tries + 1 >= UNREADABLE_TRIES)
     context.snapshotFiles.giveUpUnreadable(attempt);
@@ -372,8 +372,8 @@ function call(
 }
 
 function sourceOf(context: Rows & LocalFiles, attempt: Attempt<Request>): ContentSource {
-  if (attempt.generation === null) return NOTHING;
-  const snapshot = context.metadata.snapshots.get(attempt.generation);
-  if (snapshot === undefined) throw new Error(`attempt ${attempt.id} has lost its snapshot ${attempt.generation}`);
+  if (attempt.snapshot === null) return NOTHING;
+  const snapshot = context.metadata.snapshots.get(attempt.snapshot);
+  if (snapshot === undefined) throw new Error(`attempt ${attempt.id} has lost its snapshot ${attempt.snapshot}`);
   return context.snapshotFiles.source(snapshot);
 }

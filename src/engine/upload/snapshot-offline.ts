@@ -6,7 +6,7 @@
  */
 import { plus } from "../../lib/clocks.ts";
 import { inStep, sleep, type Timer } from "../../lib/runtime.ts";
-import { isProven, isWhole } from "../../metadata/cache-files.ts";
+import { isVerified, isWhole } from "../../metadata/cache-files.ts";
 import type { After, InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
@@ -89,7 +89,7 @@ function atRest(context: Rows & LocalFiles & Host, inodes: readonly Inode[]): No
       return [];
     const cacheFile = metadata.cacheFiles.get(kernelNodeId);
     // A file that failed once is tried again by the write-back loop. A check of unverified ranges may need the gateway.
-    if (!isWhole(cacheFile) || !isProven(cacheFile) || readFailures.get(kernelNodeId) !== undefined) return [];
+    if (!isWhole(cacheFile) || !isVerified(cacheFile) || readFailures.get(kernelNodeId) !== undefined) return [];
     const rows = metadata.entries.ofInode(id).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
     const row = rows.find(({ dirtySince, parked }) => dirtySince !== null && parked === null);
     return row === undefined || rows.some(({ changedAt }) => changedAt !== null && changedAt > before) ? [] : [row];

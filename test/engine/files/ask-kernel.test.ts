@@ -55,7 +55,7 @@ async function begin() {
     return id;
   };
   const rows = () => [
-    inodes.nameless(0, inodes.newestOrphan(), 10_000).length,
+    inodes.orphans(0, inodes.newestOrphan(), 10_000).length,
     inodes.superseded(0, inodes.newestSuperseded(), 10_000).length,
   ];
   return {

@@ -20,9 +20,9 @@ async function during<T>(world: BytesWorld, work: Promise<T>): Promise<T> {
 const snapshot = (world: BytesWorld, { id }: Inode) => during(world, world.context.snapshots.take(id, CALLER.signal));
 
 async function snapshotBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
-  const generation = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no snapshot");
+  const snapshot = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no snapshot");
   const parts: Uint8Array[] = [];
-  for await (const part of world.context.snapshotFiles.source(generation).read()) parts.push(part);
+  for await (const part of world.context.snapshotFiles.source(snapshot).read()) parts.push(part);
   return Buffer.concat(parts);
 }
 
@@ -109,7 +109,7 @@ test.each(CASES)("%s (%i bytes): no byte is asked for twice", async (name, size)
   expect(await snapshot(world, inode)).toBe("taken");
   expect(hashOf(await snapshotBytes(world, inode))).toBe(hashOf(then));
   expect(asked(world, size)).toBe(size);
-  expect(world.context.metadata.cacheFiles.get(inode.kernelNodeId)).toMatchObject({ missing: [], unproven: [] });
+  expect(world.context.metadata.cacheFiles.get(inode.kernelNodeId)).toMatchObject({ missing: [], unverified: [] });
 });
 
 test.each(SIZES)("of a version that is not the head any more, too (%i bytes)", async (size) => {

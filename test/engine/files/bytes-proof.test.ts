@@ -27,9 +27,9 @@ const snapshot = (world: BytesWorld, { id }: Inode) => during(world, world.conte
 const rowOf = ({ context }: BytesWorld, { kernelNodeId }: Inode) => context.metadata.cacheFiles.get(kernelNodeId);
 
 async function snapshotBytes(world: BytesWorld, { id }: Inode): Promise<Buffer> {
-  const generation = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no snapshot");
+  const snapshot = world.context.metadata.snapshots.newestOf(id) ?? expect.unreachable("no snapshot");
   const parts: Uint8Array[] = [];
-  for await (const part of world.context.snapshotFiles.source(generation).read()) parts.push(part);
+  for await (const part of world.context.snapshotFiles.source(snapshot).read()) parts.push(part);
   return Buffer.concat(parts);
 }
 
@@ -65,7 +65,7 @@ async function allHere(...offsets: number[]) {
 async function isSnapshotAs(world: BytesWorld, inode: Inode, then: Uint8Array): Promise<void> {
   expect(await snapshot(world, inode)).toBe("taken");
   expect(hashOf(await snapshotBytes(world, inode))).toBe(hashOf(then));
-  expect(rowOf(world, inode)).toMatchObject({ missing: [], unproven: [] });
+  expect(rowOf(world, inode)).toMatchObject({ missing: [], unverified: [] });
 }
 
 /** A byte of the local file is not what it was. */
@@ -77,7 +77,7 @@ async function damage(world: BytesWorld, inode: Inode, at: number): Promise<void
 
 test("what was appended to is checked without a request", async () => {
   const { world, inode } = await allHere();
-  expect(rowOf(world, inode)).toMatchObject({ missing: [], unproven: [0, SIZE], originSize: SIZE });
+  expect(rowOf(world, inode)).toMatchObject({ missing: [], unverified: [0, SIZE], originSize: SIZE });
   await isSnapshotAs(world, inode, withMoreAt(SIZE));
   expect(world.gateway.calls).toEqual([]);
 });
@@ -112,7 +112,7 @@ test("a damaged byte in the middle is found, all that is not a program's comes a
   const { world, inode } = await allHere(1000);
   await damage(world, inode, 2 * MIB);
   await expect(snapshot(world, inode)).rejects.toThrow(WRONG);
-  expect(rowOf(world, inode)).toMatchObject({ missing: [0, 1000, 1004, SIZE], unproven: [0, 1000, 1004, SIZE] });
+  expect(rowOf(world, inode)).toMatchObject({ missing: [0, 1000, 1004, SIZE], unverified: [0, 1000, 1004, SIZE] });
   expect(world.complaints).toContain(AGAIN);
   const next = world.crash();
   await next.recover();
@@ -150,7 +150,7 @@ test("what is here is read offline, also by who opens it after a restart", async
     expect(hashOf(await during(each, each.read(handle, 0, 2 * SIZE)))).toBe(hashOf(withMoreAt(1000, SIZE)));
     each.gateway.failures = [];
     await each.close(handle);
-    expect(rowOf(each, inode)?.unproven).not.toEqual([]);
+    expect(rowOf(each, inode)?.unverified).not.toEqual([]);
   }
   expect(world.gateway.calls).toEqual([]);
 });
@@ -229,13 +229,13 @@ test("what was acknowledged is in no row the origin's, also where the row could 
   await expect(world.write(handle, MIB, MORE)).rejects.toThrow("no room for a row");
   Object.assign(cacheFiles, { update });
   await world.write(handle, MIB, MORE);
-  expect(rowOf(world, inode)?.unproven).toEqual([0, MIB, MIB + MORE.length, SIZE]);
+  expect(rowOf(world, inode)?.unverified).toEqual([0, MIB, MIB + MORE.length, SIZE]);
   Object.assign(cacheFiles, { update: fail });
   await expect(world.truncate(inode.id, 4 * MIB, handle)).rejects.toThrow("no room for a row");
   await expect(world.write(handle, 4 * MIB, MORE)).rejects.toThrow("no room for a row");
   Object.assign(cacheFiles, { update });
   await world.truncate(inode.id, SIZE, handle);
-  expect(rowOf(world, inode)?.unproven).toEqual([0, MIB, MIB + MORE.length, 4 * MIB]);
+  expect(rowOf(world, inode)?.unverified).toEqual([0, MIB, MIB + MORE.length, 4 * MIB]);
   const next = world.crash();
   await next.recover();
   const then = withMoreAt(MIB, 4 * MIB).fill(0, 4 * MIB + MORE.length);
@@ -295,7 +295,7 @@ test("a gateway that does not find for a moment what it names is not believed", 
   gateway.listed = [...gateway.versions.keys()];
   gateway.failures = ["notFound"];
   await expect(snapshot(world, inode)).rejects.toThrow("told to fail: notFound");
-  expect(rowOf(world, inode)?.unproven).not.toEqual([]);
+  expect(rowOf(world, inode)?.unverified).not.toEqual([]);
   await expect(snapshot(world, inode)).rejects.toThrow(WRONG);
   await isSnapshotAs(world, inode, withMoreAt(1000, SIZE));
 });

@@ -263,12 +263,12 @@ async function checkSnapshot(world: BytesWorld, id: InodeId, bytes: Uint8Array):
   const inode = world.inode(id);
   expect(inode.hash).toBe(hashOf(bytes));
   if (bytes.length === 0) return;
-  const generation = world.context.metadata.snapshots.newestOf(id);
-  if (generation === undefined) throw new Error("no generation");
-  expect(generation.changes).toBe(inode.changes);
+  const snapshot = world.context.metadata.snapshots.newestOf(id);
+  if (snapshot === undefined) throw new Error("no snapshot");
+  expect(snapshot.changes).toBe(inode.changes);
   const parts: Uint8Array[] = [];
-  for await (const part of world.context.snapshotFiles.source(generation).read()) parts.push(part);
-  expect(hashOf(Buffer.concat(parts))).toBe(generation.hash);
+  for await (const part of world.context.snapshotFiles.source(snapshot).read()) parts.push(part);
+  expect(hashOf(Buffer.concat(parts))).toBe(snapshot.hash);
 }
 
 async function readWhole(world: BytesWorld, id: InodeId): Promise<Uint8Array> {

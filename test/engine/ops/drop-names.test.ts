@@ -100,7 +100,7 @@ function expectNoRemains({ context }: Pick<TreeWorld, "context">, names: number)
   expect([inodes.size, nodes, metadata.entries.count() - 1]).toEqual([names, names, names]);
   const kernelNodeIds = metadata.inodes.kernelNodeIdsAfter(0, 10_000);
   expect(kernelNodeIds.length).toBe(names + 1);
-  expect(metadata.inodes.nameless(0, metadata.inodes.newestOrphan(), 10)).toEqual([]);
+  expect(metadata.inodes.orphans(0, metadata.inodes.newestOrphan(), 10)).toEqual([]);
   expect(metadata.nodes.counts()).toMatchObject({ dirty: 0, parked: 0 });
   expect(metadata.nodes.nextDue()).toBeUndefined();
 }
@@ -183,7 +183,7 @@ const KEPT: Readonly<Record<string, (it: Known, row: NodeRow, inode: Inode) => (
   "a request that was given up may arrive": ({ context: { metadata } }, { id }) => {
     const request = { do: "delete", nodeId: "a1/0", ifRevision: 1 } as const;
     const times = { nextAt: rowTime(1), createdAt: rowTime(1) };
-    const attempt = metadata.attempts.create({ node: id, key: "k", request, generation: null, ...times });
+    const attempt = metadata.attempts.create({ node: id, key: "k", request, snapshot: null, ...times });
     metadata.attempts.abandon(attempt.id, rowTime(1));
     return () => metadata.attempts.remove(attempt.id);
   },
@@ -253,7 +253,7 @@ const FOLDER_KEPT: Readonly<Record<string, (it: Known, row: NodeRow, folder: Ino
     const { id } = row("b1/0");
     const request = { do: "folder", parent: "a1", name: "new" } as never;
     const times = { nextAt: rowTime(1), createdAt: rowTime(1) };
-    metadata.attempts.create({ node: id, key: "k", request, generation: null, ...times });
+    metadata.attempts.create({ node: id, key: "k", request, snapshot: null, ...times });
     return () => metadata.attempts.removeAllOf(id);
   },
   "it is to be listed again": ({ context: { metadata }, folder }) => {

@@ -16,7 +16,7 @@ test("a file that is gone, and whose birth was given up and may still arrive, is
   const row = metadata.nodes.create({ ...unborn(entryId(0), "file", rowTime(1), rowTime(1)), entry: null });
   expect(pathOfEntry(context, row)).toBe("…/?");
   const request = { do: "upload", parent: "root", name: "new", hash: "h", size: 1, attributes: {} } as const;
-  const sent = { node: row.id, key: "k", request, generation: null, nextAt: rowTime(1), createdAt: rowTime(1) };
+  const sent = { node: row.id, key: "k", request, snapshot: null, nextAt: rowTime(1), createdAt: rowTime(1) };
   const { id } = metadata.attempts.create(sent);
   expect(pathOfEntry(context, row)).toBe("/new");
   metadata.attempts.abandon(id, rowTime(2));

@@ -21,7 +21,7 @@ async function worldWithRoot() {
   const world = await createBytesWorld();
   world.context.metadata.inodes.update(ROOT_INODE, { listed: 0 });
   const { inodes } = world.context.metadata;
-  return { world, context: world.context, nameless: () => inodes.nameless(0, inodes.newestOrphan(), 10).length };
+  return { world, context: world.context, nameless: () => inodes.orphans(0, inodes.newestOrphan(), 10).length };
 }
 
 /** A CREATE of "a" that is going to fail: its name is made, and its file has not met the disk. */

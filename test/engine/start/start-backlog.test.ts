@@ -45,11 +45,11 @@ async function startWith(count: number, boot: string) {
         hash: "hash",
         mtime: TIME,
       };
-      const { id: generation } = metadata.snapshots.create({ ...snapshot, synced: 1, boot });
+      const { id } = metadata.snapshots.create({ ...snapshot, synced: 1, boot });
       const upload = { do: "upload", parent: "root", name: entry.name, size: 4, hash: "hash", attributes: {} };
       const times = { nextAt: rowTime(1), createdAt: rowTime(1) };
       const request = parseRequest(upload);
-      metadata.attempts.create({ node: node.id, key: `key-${index}`, request, generation, ...times });
+      metadata.attempts.create({ node: node.id, key: `key-${index}`, request, snapshot: id, ...times });
       const lost = metadata.inodes.create({ ...EMPTY, kind: "file", attributes: {}, content: "dirty" });
       const name = metadata.entries.create(ROOT_INODE, `lost-${index}`, lost.id);
       metadata.inodes.replaceKernelNodeId(lost.id, {});

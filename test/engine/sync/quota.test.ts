@@ -40,7 +40,7 @@ async function waiting(limit: number) {
       node: first.id,
       key: "key",
       request,
-      generation: null,
+      snapshot: null,
       nextAt: now,
       createdAt: now,
     });

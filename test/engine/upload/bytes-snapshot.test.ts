@@ -25,10 +25,10 @@ const snapshot = (world: BytesWorld, id: InodeId) => world.context.snapshots.tak
 const newest = (world: BytesWorld, id: InodeId) => world.context.metadata.snapshots.newestOf(id);
 
 async function bytesOf(world: BytesWorld, id: InodeId): Promise<Buffer> {
-  const generation = newest(world, id);
-  if (generation === undefined) throw new Error("no generation");
+  const snapshot = newest(world, id);
+  if (snapshot === undefined) throw new Error("no snapshot");
   const parts: Uint8Array[] = [];
-  for await (const part of world.context.snapshotFiles.source(generation).read()) parts.push(part);
+  for await (const part of world.context.snapshotFiles.source(snapshot).read()) parts.push(part);
   return Buffer.concat(parts);
 }
 
@@ -37,15 +37,15 @@ function attempt(world: BytesWorld, id: InodeId, key: string): Attempt<Request> 
   const { metadata } = world.context;
   const [entry] = metadata.entries.ofInode(id);
   const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
-  const generation = newest(world, id);
-  if (row === undefined || generation === undefined) throw new Error("nothing to send");
-  const { hash, size } = generation;
+  const snapshot = newest(world, id);
+  if (row === undefined || snapshot === undefined) throw new Error("nothing to send");
+  const { hash, size } = snapshot;
   const request: Request = { do: "upload", parent: "root", name: "a", hash, size, attributes: {} };
   return metadata.attempts.create({
     node: row.id,
     key,
     request,
-    generation: generation.id,
+    snapshot: snapshot.id,
     nextAt: rowTime(0),
     createdAt: rowTime(0),
   });
@@ -299,11 +299,11 @@ test("a writer stops an upload of the cache file twice; the third time the uploa
     const handle = await world.open(world.inode(id), { write: true });
     const kept = world.context.metadata.attempts.ofKey(`key ${round}`);
     if (round < 3) {
-      expect(kept).toMatchObject({ state: "abandoned", generation: null });
+      expect(kept).toMatchObject({ state: "abandoned", snapshot: null });
       expect(world.context.metadata.snapshots.get(before?.id ?? snapshotId(0))).toBeUndefined();
       expect(world.inode(id).hash).toBeNull();
     } else {
-      expect(kept).toMatchObject({ state: "open", generation: before?.id });
+      expect(kept).toMatchObject({ state: "open", snapshot: before?.id });
       expect(newest(world, id)).toMatchObject({ id: before?.id, kernelNodeId: null });
       await world.write(handle, 0, Buffer.from("changed"));
       expect(await bytesOf(world, id)).toEqual(TEXT);
@@ -327,13 +327,13 @@ test("two names send one snapshot: a writer stops both, and the first answer lea
     node: row.id,
     key: "two",
     request: first.request,
-    generation: first.generation,
+    snapshot: first.snapshot,
     nextAt: rowTime(0),
     createdAt: rowTime(0),
   });
   metadata.attempts.remove(first.id);
-  world.context.snapshotFiles.drop(first.generation ?? snapshotId(0));
-  expect(newest(world, id)?.id).toBe(first.generation);
+  world.context.snapshotFiles.drop(first.snapshot ?? snapshotId(0));
+  expect(newest(world, id)?.id).toBe(first.snapshot);
   const handle = await world.open(world.inode(id), { write: true });
   expect(metadata.attempts.ofKey("two")).toMatchObject({ state: "abandoned" });
   await world.close(handle);

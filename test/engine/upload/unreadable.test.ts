@@ -78,20 +78,20 @@ async function unreadableSnapshot() {
   await world.write(handle, 0, pattern(5_000));
   await world.close(handle);
   const signal = new AbortController().signal;
-  const snapshot = world.context.snapshots.take(inode.id, signal);
+  const taken = world.context.snapshots.take(inode.id, signal);
   await clock.advance(1_000);
-  expect(await snapshot).toBe("taken");
+  expect(await taken).toBe("taken");
   const [entry] = metadata.entries.ofInode(inode.id);
   const row = metadata.nodes.ofEntry(entry?.id ?? entryId(0)) ?? expect.unreachable("no row");
   const step = world.context.planner.advance(row.id)?.step;
   const request = step?.do === "send" ? step.request : expect.unreachable("nothing to send");
   const now = clock.wallClock();
-  const generation = metadata.snapshots.newestOf(inode.id)?.id ?? null;
+  const snapshot = metadata.snapshots.newestOf(inode.id)?.id ?? null;
   metadata.attempts.create({
     node: row.id,
     key: "birth",
     request,
-    generation,
+    snapshot,
     nextAt: rowTime(now),
     createdAt: rowTime(now),
   });
