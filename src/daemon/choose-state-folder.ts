@@ -36,12 +36,12 @@ export async function chooseStateFolder(
   const { stateHome, baseUrl, workspace: nameOrId } = settings;
   const known = findStateFolder(stateHome, baseUrl, nameOrId, viewKey(settings));
   try {
-    const insistently = <T>(ask: () => Promise<T>) =>
+    const withRetries = <T>(ask: () => Promise<T>) =>
       retryAtStart(systemClock, known === undefined ? patience : ONE_TRY, ask);
     const ask = async () => {
-      const workspace = await insistently(() => client.findWorkspace(nameOrId));
+      const workspace = await withRetries(() => client.findWorkspace(nameOrId));
       if (workspace === undefined || settings.path === undefined) return { workspace };
-      return { workspace, folder: (await insistently(() => findRoot(client, workspace, settings))).id };
+      return { workspace, folder: (await withRetries(() => findRoot(client, workspace, settings))).id };
     };
     const asked = ask();
     const answer = known === undefined ? { value: await asked } : await atOnce(systemClock, asked);

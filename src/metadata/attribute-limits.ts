@@ -20,7 +20,7 @@ const KNOWN: ReadonlySet<string> = new Set(Object.keys(schema.shape));
 export function withinLimits(node: Node): Node {
   const { xattrs = {}, ...others } = node.attributes;
   let room = ALL_BYTES_MAX;
-  const isTaken = (name: string, text: string) => {
+  const fits = (name: string, text: string) => {
     const bytes = name.length + text.length;
     if (bytes > room) return false;
     room -= bytes;
@@ -28,8 +28,8 @@ export function withinLimits(node: Node): Node {
   };
   const extended = Object.entries(xattrs);
   const named = Object.entries(others);
-  const takenExtended = extended.filter(([name, text]) => text.length <= VALUE_TEXT_MAX && isTaken(name, text));
-  const taken = named.filter(([name, value]) => KNOWN.has(name) || isTaken(name, JSON.stringify(value) ?? ""));
-  if (takenExtended.length === extended.length && taken.length === named.length) return node;
-  return { ...node, attributes: { ...Object.fromEntries(taken), xattrs: Object.fromEntries(takenExtended) } };
+  const fittingExtended = extended.filter(([name, text]) => text.length <= VALUE_TEXT_MAX && fits(name, text));
+  const fitting = named.filter(([name, value]) => KNOWN.has(name) || fits(name, JSON.stringify(value) ?? ""));
+  if (fittingExtended.length === extended.length && fitting.length === named.length) return node;
+  return { ...node, attributes: { ...Object.fromEntries(fitting), xattrs: Object.fromEntries(fittingExtended) } };
 }

@@ -22,10 +22,11 @@ export interface NameInFolder {
 }
 
 /**
- * One pass of a reader through a folder. It ends with the entry that was the newest when it began, so it ends even
- * while other programs make files. No name comes twice, even if another entry takes a name that was passed.
+ * A reader's way through a folder (POSIX: a directory stream). It ends with the entry that was the newest when it
+ * began, so it ends even while other programs make files. No name comes twice, even if another entry takes a name that
+ * was passed.
  */
-export interface Pass {
+export interface DirectoryStream {
   readonly folder: InodeId;
   readonly until: After<EntryId>;
   /** The cookie behind which it last went on. */
@@ -109,7 +110,7 @@ export function createEntries(
   const namesOf = remember(database, ["entry"], (inode: InodeId) => ofInode.all(inode));
   const countAll = remember(database, ["entry"], (_: 0): number => all.get()?.count ?? 0);
   const linksOf = remember(database, ["entry"], (inode: InodeId): number => links.get(inode)?.count ?? 0);
-  const passes = new Set<Pass>();
+  const streams = new Set<DirectoryStream>();
 
   /** The folder that counts the entry among its shown folders. */
   function countedIn(entry: Entry | undefined): InodeId | undefined {
@@ -168,10 +169,10 @@ export function createEntries(
 
   /** Needs no undo at a rollback: the entry then keeps the name, and a name that was passed is not listed again. */
   function leavesName(id: EntryId): void {
-    if (passes.size === 0) return;
+    if (streams.size === 0) return;
     const entry = get(id);
     if (entry === undefined) return;
-    for (const { folder, reached, left, leftSince } of passes) {
+    for (const { folder, reached, left, leftSince } of streams) {
       if (folder === entry.parent) noteLeft(id <= reached ? left : leftSince, entry.name, id);
     }
   }
@@ -185,12 +186,12 @@ export function createEntries(
    * The listing goes on behind `cookie`. Only the names of entries up to the cookie were passed. An entry behind it
    * will be listed under the name that it has by then.
    */
-  function goOn(pass: Pass, cookie: number): void {
-    const { left, leftSince } = pass;
-    if (cookie < pass.reached) for (const [name, id] of left) if (id > cookie) left.delete(name);
+  function goOn(stream: DirectoryStream, cookie: number): void {
+    const { left, leftSince } = stream;
+    if (cookie < stream.reached) for (const [name, id] of left) if (id > cookie) left.delete(name);
     for (const [name, id] of leftSince) if (id <= cookie) noteLeft(left, name, id);
     leftSince.clear();
-    pass.reached = cookie;
+    stream.reached = cookie;
   }
 
   return {
@@ -202,30 +203,30 @@ export function createEntries(
     },
     /** Entries of a folder with an id above `cookie`, in order of id, temporary names included. */
     list: (parent: InodeId, cookie: number, limit: number): Entry[] => after.all(parent, cookie, limit),
-    beginPass(folder: InodeId): Pass {
+    openStream(folder: InodeId): DirectoryStream {
       const until = newest.get()?.id ?? 0;
-      const pass: Pass = { folder, until, reached: 0, left: new Map(), leftSince: new Map() };
-      passes.add(pass);
-      return pass;
+      const stream: DirectoryStream = { folder, until, reached: 0, left: new Map(), leftSince: new Map() };
+      streams.add(stream);
+      return stream;
     },
-    /** The next entries of the pass after `cookie`. They are fewer than `limit` only at the end of the pass. */
-    listOn(pass: Pass, cookie: number, limit: number): Entry[] {
-      goOn(pass, cookie);
+    /** The next entries of the stream after `cookie`. They are fewer than `limit` only at its end. */
+    readStream(stream: DirectoryStream, cookie: number, limit: number): Entry[] {
+      goOn(stream, cookie);
       const listed: Entry[] = [];
       for (let from = cookie; listed.length < limit; ) {
-        const more = between.all(pass.folder, from, pass.until, limit - listed.length);
+        const more = between.all(stream.folder, from, stream.until, limit - listed.length);
         const last = more.at(-1);
         if (last === undefined) break;
         from = last.id;
-        listed.push(...more.filter(({ name }) => isName(name) && !pass.left.has(name)));
+        listed.push(...more.filter(({ name }) => isName(name) && !stream.left.has(name)));
       }
       return listed;
     },
     /** All names with the kernel node ids of their folders, in order of the entries' ids. */
     namesAfter: (id: After<EntryId>, limit: number): { id: EntryId; parent: KernelNodeId; name: string }[] =>
       names.all(id, limit),
-    endPass(pass: Pass): void {
-      passes.delete(pass);
+    closeStream(stream: DirectoryStream): void {
+      streams.delete(stream);
     },
     ofInode: (inode: InodeId): readonly Entry[] => namesOf(inode),
     /** The oldest name. Cheap even if the inode has thousands. */

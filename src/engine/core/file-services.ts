@@ -48,7 +48,7 @@ export interface Orphans {
    * The inode lost its last name, and no program here removed it. The inode gets a new kernel node id, so that the
    * kernel looks the name up again.
    */
-  handOver(inode: InodeId): void;
+  renewIfOrphan(inode: InodeId): void;
   /** Starts the lookup probe, which finds the orphans and kernel node ids for which no FORGET will come. */
   startProbe(): void;
   stopProbe(): void;

@@ -1,5 +1,5 @@
 /** The open handles. A new handle is in the handle table before it is known here, and before the kernel hears of it. */
-import type { Pass } from "../../metadata/entries.ts";
+import type { DirectoryStream } from "../../metadata/entries.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Caller, HandleId, HandleTable, KernelNodeId } from "../api/index.ts";
 import type { RowClockRuntime } from "../host/index.ts";
@@ -18,7 +18,7 @@ export type Handle =
       readonly kind: "folder";
       readonly inode: InodeId;
       /** The listing under way; undefined before the first readdir. */
-      pass: Pass | undefined;
+      directoryStream: DirectoryStream | undefined;
     };
 
 export class Handles extends Map<HandleId, Handle> {

@@ -7,7 +7,7 @@ import { FileState, inBackground } from "./file-state.ts";
 import { createLookupProbe } from "./lookup-probe.ts";
 import { dropForgottenByKernel, onForget, onLookup } from "./on-forget.ts";
 import { dropKernelNodeId } from "./open-close.ts";
-import { dropIfUnused, handOver, removeInode } from "./orphans.ts";
+import { dropIfUnused, removeInode, renewIfOrphan } from "./orphans.ts";
 import type { Parts } from "./room.ts";
 import { dropSnapshot, removeSnapshot, snapshotSource } from "./snapshot-source.ts";
 import { createSpace } from "./space.ts";
@@ -65,7 +65,7 @@ function createOrphans(room: () => Parts): SharedLocalFiles["orphans"] {
     dropIfUnused: (kernelNodeId) => dropIfUnused(room(), kernelNodeId),
     removeInode: (inode) => removeInode(room(), inode),
     dropKernelNodeId: (kernelNodeId) => dropKernelNodeId(room(), kernelNodeId),
-    handOver: (inode) => handOver(room(), inode),
+    renewIfOrphan: (inode) => renewIfOrphan(room(), inode),
     startProbe() {
       probe = createLookupProbe(room());
       probe.start();

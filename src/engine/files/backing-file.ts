@@ -292,7 +292,7 @@ function createCacheFile(
     use: new FileUse({ keepsTimes: inode.content !== "clean", preparedTime }),
     changes: new FileChanges({
       isContentDirty: isContentDirty(inode),
-      isDurable: isCalledSafe(metadata, inode),
+      isDurable: isDurableByRow(metadata, inode),
       size,
       at: runtime.elapsed(),
     }),
@@ -303,7 +303,7 @@ function createCacheFile(
  * True: the row, in memory or on the disk, says that the content is durable. Clean content counts too if a program
  * called fsync on it: after power loss it must not have to be fetched again.
  */
-function isCalledSafe({ inodes }: Rows["metadata"], { id, content, synced, isFsynced }: Inode): boolean {
+function isDurableByRow({ inodes }: Rows["metadata"], { id, content, synced, isFsynced }: Inode): boolean {
   if (content === "dirty" && (synced === "durable" || synced === "quarantined")) return true;
   return (content !== "dirty" && isFsynced) || inodes.formerlyDurable.has(id);
 }
@@ -369,7 +369,7 @@ export async function quarantineFile({ runtime, paths, log }: Needs, path: strin
     const { allocated } = await runtime.files.stat(path);
     if (allocated === 0) return await runtime.files.remove(path);
     const target = await paths.quarantine(path, name);
-    log.warn({ path: target }, "a local file that belongs to nothing known was set aside");
+    log.warn({ path: target }, "a local file that belongs to nothing known was quarantined");
   } catch (error) {
     if (!hasCode(error, "ENOENT")) throw error;
   }

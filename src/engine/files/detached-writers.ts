@@ -57,8 +57,8 @@ export async function hasNoWriter({ runtime, paths }: LocalFiles & Host, kernelN
 
 /** Inodes that have a passthrough writer, or one whose mapping has not ended. */
 export function withPassthroughWriters({ cacheFiles }: Pick<LocalFiles, "cacheFiles">): InodeId[] {
-  const passed = [...cacheFiles.values()].filter(
+  const written = [...cacheFiles.values()].filter(
     (cacheFile) => cacheFile.passthrough.writers > 0 || cacheFile.passthrough.isMapped,
   );
-  return passed.map(({ inode }) => inode);
+  return written.map(({ inode }) => inode);
 }

@@ -47,17 +47,17 @@ export async function evict(context: Rows & LocalFiles & Remote & Host, atLeast 
   const total = metadata.cacheFiles.totalBytes();
   const tooMany = total <= settings.cacheLimit ? 0 : total - settings.cacheLimit * LOW_WATER;
   const wanted = Math.max(tooMany, disk.lacking, atLeast);
-  const passed = new Set<KernelNodeId>();
+  const tried = new Set<KernelNodeId>();
   let freed = 0;
   while (freed < wanted && !fileState.stopped.aborted) {
-    const rows = metadata.cacheFiles.evictable(runtime.now(), BATCH + cacheFiles.size + passed.size);
+    const rows = metadata.cacheFiles.evictable(runtime.now(), BATCH + cacheFiles.size + tried.size);
     const candidates = rows
-      .filter((row) => !cacheFiles.has(row.kernelNodeId) && !passed.has(row.kernelNodeId))
+      .filter((row) => !cacheFiles.has(row.kernelNodeId) && !tried.has(row.kernelNodeId))
       .slice(0, BATCH);
     if (candidates.length === 0) break;
     for (const row of candidates) {
       if (freed >= wanted) break;
-      passed.add(row.kernelNodeId);
+      tried.add(row.kernelNodeId);
       if (await dropCacheFile(context, row)) freed += row.bytes;
     }
   }

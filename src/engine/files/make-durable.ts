@@ -23,7 +23,7 @@ export async function makeDurable(
   await syncName(context, cacheFile);
   const isAll = inFlight === 0 && cacheFile.changes.writes === writes;
   // A passthrough writer may be writing again, so the row says "durable" only if there is none.
-  nowSafe(
+  recordSync(
     context,
     cacheFile,
     isAll &&
@@ -35,7 +35,7 @@ export async function makeDurable(
 }
 
 /** Records the sync in the row. `isAll`: the synced content is the present one. */
-function nowSafe(context: Rows, cacheFile: OpenCacheFile, isAll: boolean): void {
+function recordSync(context: Rows, cacheFile: OpenCacheFile, isAll: boolean): void {
   const inode = context.metadata.inodes.get(cacheFile.inode);
   if (inode?.kernelNodeId !== cacheFile.kernelNodeId || inode.content === "clean") return;
   const isKnown = inode.content !== "dirty" || inode.synced === "quarantined";

@@ -25,7 +25,7 @@ export function dropIfUnused(
   }
   context.metadata.transaction(() => {
     if (inode.kernelNodeId !== kernelNodeId) dropKernelNodeId(context, kernelNodeId);
-    if (inode.kernelNodeId !== kernelNodeId && !isHandedOver(context, inode)) return;
+    if (inode.kernelNodeId !== kernelNodeId && !isRenewedOrphan(context, inode)) return;
     if (context.metadata.entries.links(inode.id) === 0) removeInode(context, inode);
   });
 }
@@ -54,7 +54,7 @@ export function keepForgottenByKernel(
  * may be on its way, and its writes would go to a file without a name. A new kernel node id makes that open fail with
  * ESTALE, so the kernel looks the name up again.
  */
-export function handOver({ metadata }: Pick<Rows, "metadata">, id: InodeId): void {
+export function renewIfOrphan({ metadata }: Pick<Rows, "metadata">, id: InodeId): void {
   const inode = metadata.inodes.get(id);
   if (inode?.kind === "file" && metadata.entries.links(id) === 0) metadata.inodes.replaceKernelNodeId(id, {});
 }
@@ -63,7 +63,7 @@ export function handOver({ metadata }: Pick<Rows, "metadata">, id: InodeId): voi
  * True: the inode is an orphan, and its present kernel node id is the only one left. The kernel was never told of that
  * id (handOver), so no FORGET will come for it.
  */
-function isHandedOver({ metadata }: Rows, { id, kernelNodeId }: Inode): boolean {
+function isRenewedOrphan({ metadata }: Rows, { id, kernelNodeId }: Inode): boolean {
   const isLast = metadata.inodes.kernelNodeIds(id).every((known) => known === kernelNodeId);
   return isLast && metadata.entries.links(id) === 0;
 }

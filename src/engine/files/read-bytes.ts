@@ -85,13 +85,13 @@ async function readUncached(
   end: number,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  const passing = await fetchUncached(context, cacheFile, offset, end, signal);
+  const window = await fetchUncached(context, cacheFile, offset, end, signal);
   const {
     ranges: { missing },
   } = cacheFile;
   const buffer = Buffer.alloc(end - offset);
   const shown = buffer.subarray(0, await readFile(cacheFile, buffer, offset));
-  if (passing !== undefined) layOver(missing, passing, shown, offset);
+  if (window !== undefined) layOver(missing, window, shown, offset);
   return shown;
 }
 

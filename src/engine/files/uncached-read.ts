@@ -20,7 +20,7 @@ const TRIES = 3;
 const RETRY = { firstMs: 200, maxMs: 400 };
 
 /** Bytes of the origin from `start` on. They cover all missing ranges of the read. */
-interface Passing {
+interface UncachedWindow {
   readonly start: number;
   readonly bytes: Uint8Array;
 }
@@ -35,7 +35,7 @@ export async function fetchUncached(
   start: number,
   end: number,
   signal: AbortSignal,
-): Promise<Passing | undefined> {
+): Promise<UncachedWindow | undefined> {
   const gaps = partsWithin(cacheFile.ranges.missing, start, end);
   const [first, last] = [gaps[0]?.start, gaps.at(-1)?.end];
   if (first === undefined || last === undefined) return undefined;
@@ -62,11 +62,11 @@ export async function fetchUncached(
 function keep(
   { fileState: { uncachedReaders }, cacheFiles }: LocalFiles,
   cacheFile: OpenCacheFile,
-  passing: Passing,
+  window: UncachedWindow,
 ): void {
   // The file was closed during the fetch.
   if (cacheFiles.get(cacheFile.kernelNodeId) !== cacheFile) return;
-  cacheFile.disk.keepUncached(passing);
+  cacheFile.disk.keepUncached(window);
   uncachedReaders.delete(cacheFile);
   uncachedReaders.add(cacheFile);
   const [oldest] = uncachedReaders;
@@ -79,10 +79,10 @@ function keep(
  * Copies fetched bytes into the missing ranges of `buffer`, which was read from the file at `offset`. `missing`: the
  * missing ranges from before that read.
  */
-export function layOver(missing: Ranges, passing: Passing, buffer: Uint8Array, offset: number): void {
+export function layOver(missing: Ranges, window: UncachedWindow, buffer: Uint8Array, offset: number): void {
   for (const part of partsWithin(missing, offset, offset + buffer.length)) {
-    const from = part.start - passing.start;
-    buffer.set(passing.bytes.subarray(from, from + part.end - part.start), part.start - offset);
+    const from = part.start - window.start;
+    buffer.set(window.bytes.subarray(from, from + part.end - part.start), part.start - offset);
   }
 }
 

@@ -47,17 +47,17 @@ export async function verify(
   }
 }
 
-interface Proof {
+interface VerificationProgress {
   readonly hash: ReturnType<typeof createHash>;
   /** Bytes hashed so far. */
   position: number;
 }
 
 function begin(context: Rows & LocalFiles & Remote & Host, cacheFile: OpenCacheFile): Download {
-  const proof: Proof = { hash: createHash("sha256"), position: 0 };
+  const progress: VerificationProgress = { hash: createHash("sha256"), position: 0 };
   const verification = launch(context, cacheFile, new Download("nothing", false), {
-    ask: (download) => goOn(context, cacheFile, download, proof),
-    reached: () => proof.position,
+    ask: (download) => goOn(context, cacheFile, download, progress),
+    reached: () => progress.position,
   });
   cacheFile.ranges.verifyBy(verification);
   return verification;
@@ -67,11 +67,11 @@ async function goOn(
   context: Rows & LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,
   download: Download,
-  proof: Proof,
+  progress: VerificationProgress,
 ): Promise<void> {
-  if (!isWorthIt(cacheFile) || !(await readAll(context, cacheFile, download, proof)))
+  if (!isWorthIt(cacheFile) || !(await readAll(context, cacheFile, download, progress)))
     return cacheFile.ranges.markVerified();
-  const hash = proof.hash.digest("hex");
+  const hash = progress.hash.digest("hex");
   if (hash !== cacheFile.ranges.originHash) {
     const fields = {
       inode: cacheFile.inode,
@@ -87,7 +87,7 @@ async function goOn(
   }
   // Bytes that arrived before the first change by a program may not be synced yet.
   await cacheFile.disk.sync();
-  context.runtime.step("prove: synced");
+  context.runtime.step("verify: synced");
   cacheFile.ranges.markVerified();
   cacheFile.ranges.setChecked(true);
 }
@@ -102,13 +102,13 @@ async function readAll(
   context: LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,
   download: Download,
-  proof: Proof,
+  progress: VerificationProgress,
 ): Promise<boolean> {
-  while (proof.position < cacheFile.ranges.originSize) {
+  while (progress.position < cacheFile.ranges.originSize) {
     download.signal.throwIfAborted();
-    if (await readHere(cacheFile, proof, cacheFile.ranges.originSize)) continue;
+    if (await readHere(cacheFile, progress, cacheFile.ranges.originSize)) continue;
     try {
-      await readThere(context, cacheFile, download, proof);
+      await readThere(context, cacheFile, download, progress);
     } catch (error) {
       if (!(error instanceof RemoteError) || error.code !== "notFound") throw error;
       if (!(await isGone(context, cacheFile, download))) throw error;
@@ -140,8 +140,8 @@ async function isGone(
  * Hashes the next bytes if they are here. True: they were here, or must be looked at again. A program's write to these
  * bytes waits for the lock, so they are hashed as they were before it or not at all.
  */
-async function readHere(cacheFile: OpenCacheFile, proof: Proof, until: number): Promise<boolean> {
-  const { position } = proof;
+async function readHere(cacheFile: OpenCacheFile, progress: VerificationProgress, until: number): Promise<boolean> {
+  const { position } = progress;
   const [part] = partsWithin(cacheFile.ranges.unverified, position, Math.min(until, position + CHUNK));
   if (part?.start !== position) return false;
   const free = await cacheFile.ranges.lock.hold(position, part.end);
@@ -152,8 +152,8 @@ async function readHere(cacheFile: OpenCacheFile, proof: Proof, until: number): 
     const length = await cacheFile.disk.file.read(buffer, 0, buffer.length, position);
     if (length < buffer.length)
       throw new FsError("EIO", `cache file ${cacheFile.kernelNodeId} ends at byte ${position + length}`);
-    proof.hash.update(buffer);
-    proof.position = part.end;
+    progress.hash.update(buffer);
+    progress.position = part.end;
     return true;
   } catch (error) {
     throw fromDisk(error, "the local file cannot be read");
@@ -170,9 +170,9 @@ async function readThere(
   context: LocalFiles & Remote,
   cacheFile: OpenCacheFile,
   download: Download,
-  proof: Proof,
+  progress: VerificationProgress,
 ): Promise<void> {
-  const { position: start } = proof;
+  const { position: start } = progress;
   const [gap] = missingWithin(cacheFile.ranges.unverified, start, cacheFile.ranges.originSize);
   const end = gap?.end ?? cacheFile.ranges.originSize;
   const range = { start, end: context.fileState.ignoresRanges ? undefined : end };
@@ -182,14 +182,14 @@ async function readThere(
   for await (const chunk of content.bytes) {
     download.signal.throwIfAborted();
     const until = Math.min(at + chunk.length, cacheFile.ranges.originSize);
-    while (proof.position < until) {
-      if (await readHere(cacheFile, proof, until)) continue;
-      const to = partsWithin(cacheFile.ranges.unverified, proof.position, until)[0]?.start ?? until;
-      proof.hash.update(chunk.subarray(proof.position - at, to - at));
-      proof.position = to;
+    while (progress.position < until) {
+      if (await readHere(cacheFile, progress, until)) continue;
+      const to = partsWithin(cacheFile.ranges.unverified, progress.position, until)[0]?.start ?? until;
+      progress.hash.update(chunk.subarray(progress.position - at, to - at));
+      progress.position = to;
     }
     at += chunk.length;
-    if (missingWithin(cacheFile.ranges.unverified, proof.position, cacheFile.ranges.originSize).length === 0) return;
+    if (missingWithin(cacheFile.ranges.unverified, progress.position, cacheFile.ranges.originSize).length === 0) return;
   }
   if (at < end) throw new RemoteError("malformed", `ended at byte ${at} of ${end}`);
 }

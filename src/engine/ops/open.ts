@@ -12,7 +12,7 @@ import {
 import type { Handle, Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 import type { Outgoing } from "../upload/index.ts";
-import * as siblings from "./prefetch-files.ts";
+import * as prefetchFiles from "./prefetch-files.ts";
 
 export async function open(
   context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
@@ -164,7 +164,7 @@ async function openInode(
   }
   // A change of an earlier writer that has no snapshot yet must not wait until this writer closes.
   if (write) context.snapshots.whenQuiet(cacheFile);
-  else siblings.opened(context, cacheFile);
+  else prefetchFiles.opened(context, cacheFile);
   // A kernel node id has one content only, so the kernel's pages of it are right, unless downloaded bytes were found
   // wrong.
   const keepCache = !context.fileState.takeDistrust(cacheFile.kernelNodeId);

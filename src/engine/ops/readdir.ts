@@ -17,7 +17,11 @@ export async function opendir(
   kernelNodeId: KernelNodeId,
 ): Promise<Opened> {
   const folder = context.requirements.folder(kernelNodeId);
-  const handle = context.handles.give(caller, kernelNodeId, { kind: "folder", inode: folder.id, pass: undefined });
+  const handle = context.handles.give(caller, kernelNodeId, {
+    kind: "folder",
+    inode: folder.id,
+    directoryStream: undefined,
+  });
   context.folders.visit(folder.id);
   return { handle, keepCache: folder.listed !== null && context.kernel.isListed(folder.id) };
 }
@@ -40,9 +44,9 @@ export async function readdir(
   if (cookie === 0 || known.listed === null) await prefetchFolders(context, known.id, caller.signal);
 
   // A listing from the start shows the folder as it is now. A program may also begin with a cookie of another handle.
-  if (handle.pass === undefined || cookie === 0) {
-    endPass(context, handle);
-    handle.pass = metadata.entries.beginPass(known.id);
+  if (handle.directoryStream === undefined || cookie === 0) {
+    closeStream(context, handle);
+    handle.directoryStream = metadata.entries.openStream(known.id);
     // The kernel may keep a listing only if it was read from its start.
     if (cookie === 0) context.kernel.noteListed(known.id);
   }
@@ -52,7 +56,11 @@ export async function readdir(
     const [own] = metadata.entries.ofInode(known.id);
     listed.push({ name: "..", inode: own?.parent ?? ROOT_INODE, kind: "folder", cookie: DOT_DOT });
   }
-  for (const entry of metadata.entries.listOn(handle.pass, Math.max(cookie, FIRST_COOKIE), limit - listed.length)) {
+  for (const entry of metadata.entries.readStream(
+    handle.directoryStream,
+    Math.max(cookie, FIRST_COOKIE),
+    limit - listed.length,
+  )) {
     const inode = metadata.inodes.get(entry.inode);
     if (inode === undefined) continue;
     const line = { name: entry.name, inode: inode.id, kind: inode.kind, cookie: entry.id };
@@ -61,9 +69,9 @@ export async function readdir(
   return listed;
 }
 
-function endPass(context: Rows, handle: FolderHandle): void {
-  if (handle.pass !== undefined) context.metadata.entries.endPass(handle.pass);
-  handle.pass = undefined;
+function closeStream(context: Rows, handle: FolderHandle): void {
+  if (handle.directoryStream !== undefined) context.metadata.entries.closeStream(handle.directoryStream);
+  handle.directoryStream = undefined;
 }
 
 export async function releasedir(context: Rows & Kernel, handleId: HandleId): Promise<void> {
@@ -71,5 +79,5 @@ export async function releasedir(context: Rows & Kernel, handleId: HandleId): Pr
   context.handles.delete(handleId);
   if (handle?.kind !== "folder") return;
   context.handleTable.remove(handleId);
-  endPass(context, handle);
+  closeStream(context, handle);
 }

@@ -31,7 +31,7 @@ export function observeTogether(context: Rows & Host & Tree & Sync, nodes: Itera
         const row = note(context, one, source);
         if (row !== undefined && isMoved(context, row)) moved.push(row);
       }
-      const leaving = moved.filter((row) => isTaken(context, row));
+      const leaving = moved.filter((row) => isAdoptable(context, row));
       if (leaving.length > 1) moveTogether(context, leaving);
     });
   } catch (error) {
@@ -65,7 +65,7 @@ function isMoved(context: Tree, { entry, seen, base }: NodeRow): boolean {
  * True: the new place can be adopted now. If not, another step comes first. A conflict copy, for example, belongs
  * beside the file, at the place that it still has.
  */
-function isTaken(context: Sync, row: NodeRow): boolean {
+function isAdoptable(context: Sync, row: NodeRow): boolean {
   const step = context.planner.step(row);
   return step.do === "adopt" || step.do === "adoptPlace";
 }

@@ -36,7 +36,7 @@ export async function recoverOpenFiles(
 ): Promise<(() => Promise<void>) | undefined> {
   const { inodes } = context.metadata;
   const needsCheck = context.powerLoss.wentDown();
-  if (needsCheck) await context.powerLoss.distrustContents();
+  if (needsCheck) await context.powerLoss.judgeContents();
   const wasOlder = await bringBack(context, needsCheck);
   const inWriting = inodes.writing();
   const written = resumed === undefined ? new Set<KernelNodeId>() : writtenBy(resumed);

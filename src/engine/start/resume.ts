@@ -45,7 +45,7 @@ export async function resumeHandles(
 function resumeFolder(context: Rows & Kernel, { id, kernelNodeId }: KeptHandle): void {
   const folder = context.metadata.inodes.ofKernelNodeId(kernelNodeId);
   // The rows are the listing, and their ids are its cookies. So the listing goes on where it was.
-  if (folder !== undefined) context.handles.set(id, { kind: "folder", inode: folder.id, pass: undefined });
+  if (folder !== undefined) context.handles.set(id, { kind: "folder", inode: folder.id, directoryStream: undefined });
   else context.handleTable.remove(id);
 }
 

@@ -70,7 +70,7 @@ export async function findOut(
   const known = knownWorkspace(metadata);
   if (known !== undefined) requireSameTime(metadata, view);
   const counting = requireSameCounting(metadata, client, known !== undefined);
-  const insistently = <T>(ask: () => Promise<T>) =>
+  const withRetries = <T>(ask: () => Promise<T>) =>
     retryAtStart(runtime, known === undefined ? patience : ONE_TRY, ask);
   const missing = missingScopes(scopes, READ_SCOPES);
   if (missing.length > 0)
@@ -83,9 +83,9 @@ export async function findOut(
   try {
     const isRootAsked = known === undefined || view.path !== undefined || view.at !== undefined;
     const ask = async () => {
-      const found = await insistently(() => client.findWorkspace(name));
+      const found = await withRetries(() => client.findWorkspace(name));
       if (found === undefined) return undefined;
-      const root = isRootAsked ? await insistently(() => findRoot(client, found, view)) : undefined;
+      const root = isRootAsked ? await withRetries(() => findRoot(client, found, view)) : undefined;
       return { found: { ...found, rootId: root?.id ?? found.rootId }, root };
     };
     const asked = ask();
@@ -106,7 +106,7 @@ export async function findOut(
       const begun = runtime.now();
       // A mount of a moment follows nothing.
       const { asOf } =
-        view.at === undefined ? await insistently(() => client.listFolder(root.id, { pageSize: 1 })) : { asOf: 0 };
+        view.at === undefined ? await withRetries(() => client.listFolder(root.id, { pageSize: 1 })) : { asOf: 0 };
       firstStart(metadata, runtime, workspace, root, shownUpTo({ client }, asOf, begun), counting);
     }
     metadata.settings.set("workspaceName", workspace.name);

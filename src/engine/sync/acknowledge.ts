@@ -183,7 +183,7 @@ function absorbStranger(context: Rows & LocalFiles & Uploads & Host, row: NodeRo
   metadata.nodes.remove(stranger.id);
   if (entry === undefined) return;
   metadata.entries.remove(entry.id);
-  context.orphans.handOver(entry.inode);
+  context.orphans.renewIfOrphan(entry.inode);
 }
 
 /** The answer to an exchange is about one node only. The exchange moved the other node to the place of that one. */
@@ -486,7 +486,7 @@ function join(
   const isAlone = metadata.entries.links(inode.id) === 1 && context.cacheFiles.writersOf(inode) === 0;
   if (group !== undefined && group.id !== inode.id && isAlone) {
     metadata.entries.setInode(entry.id, group.id);
-    context.orphans.handOver(inode.id);
+    context.orphans.renewIfOrphan(inode.id);
   }
   metadata.inodes.update(inode.id, {
     ...(sameValue(attributes, inode.attributes) ? {} : { attributes }),

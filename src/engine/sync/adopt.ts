@@ -40,11 +40,11 @@ type AdoptStep = Extract<Step, { do: "adopt" }>;
 /** `aside`: the entry that left its name for this one, and has another place to go to. */
 export interface Adopted {
   /** False: the rows do not know the node's new place well enough yet, and nothing was changed. */
-  readonly isTaken: boolean;
+  readonly isAdopted: boolean;
   readonly aside?: Entry;
 }
 
-const NOT_YET: Adopted = { isTaken: false };
+const NOT_YET: Adopted = { isAdopted: false };
 
 /** Carries out the step "adopt". The rows are as the step says afterwards, unless the place is not known. */
 export function adoptNode(
@@ -55,10 +55,10 @@ export function adoptNode(
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
-  let taken: Adopted = { isTaken: true };
+  let adopted: Adopted = { isAdopted: true };
   if (entry !== undefined && inode !== undefined) {
-    if (step.isPlaceAdopted) taken = takePlace(context, entry, step.node);
-    if (!taken.isTaken) return taken;
+    if (step.isPlaceAdopted) adopted = takePlace(context, entry, step.node);
+    if (!adopted.isAdopted) return adopted;
     takeContent(context, entry, inode, row, step);
     takeLink(context, entry.id, row, step.node);
   } else if (step.node.head !== row.base?.head) leaveToOthers(context, step.node);
@@ -67,7 +67,7 @@ export function adoptNode(
   const hash = node.contentHash ?? (node.head === row.base?.head ? row.base.hash : null);
   const base = { ...baseOf(node, row.base?.position), hash };
   metadata.nodes.update(row.id, { base, seen: null, seenAt: null });
-  return taken;
+  return adopted;
 }
 
 /** Adopts the place only. Other news of the node is decided later. */
@@ -75,10 +75,10 @@ export function adoptPlace(context: Rows & Uploads & Host & Tree, row: NodeRow, 
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined || row.base === null) return NOT_YET;
-  const taken = takePlace(context, entry, node);
-  if (!taken.isTaken) return taken;
+  const adopted = takePlace(context, entry, node);
+  if (!adopted.isAdopted) return adopted;
   metadata.nodes.update(row.id, { base: { ...row.base, parent: node.parentId, name: node.name } });
-  return taken;
+  return adopted;
 }
 
 function takePlace(context: Rows & Uploads & Host & Tree, entry: Entry, node: Node): Adopted {
@@ -102,7 +102,7 @@ function takePlace(context: Rows & Uploads & Host & Tree, entry: Entry, node: No
   while (context.nodeRows.isInside(folder, entry.inode)) openCircle(context, folder, entry.inode);
   metadata.entries.move(entry.id, folder, shown.name, shown.gatewayName);
   metadata.inodes.update(entry.inode, { ctime: context.stats.nowText() });
-  return aside === undefined ? { isTaken: true } : { isTaken: true, aside };
+  return aside === undefined ? { isAdopted: true } : { isAdopted: true, aside };
 }
 
 /**

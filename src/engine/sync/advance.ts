@@ -10,11 +10,11 @@ import { baseOf } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { adoptNode, adoptPlace, undeleteFolder } from "./adopt.ts";
+import { keepCopy } from "./conflict-copy.ts";
 import { agreeOnContent } from "./content-agreed.ts";
 import { detachFromName } from "./detached-files.ts";
 import { vacateState } from "./echo.ts";
 import { groupOf } from "./from-node.ts";
-import { keepCopy } from "./keep-beside.ts";
 import { inodeApart, joinGroup, keepLinkLease, leaveGroup, lookLater } from "./link-groups.ts";
 import { moveBack, moveToConflictName, shownNameOf } from "./name-conflicts.ts";
 import { plan, type Step } from "./plan.ts";
@@ -178,10 +178,10 @@ function carryOut(
   switch (step.do) {
     case "adopt":
     case "adoptPlace": {
-      const taken = step.do === "adopt" ? adoptNode(context, row, step) : adoptPlace(context, row, step.node);
-      if (!taken.isTaken) return false;
-      context.runtime.step("take: not committed");
-      const other = taken.aside === undefined ? undefined : context.metadata.nodes.ofEntry(taken.aside.id);
+      const adopted = step.do === "adopt" ? adoptNode(context, row, step) : adoptPlace(context, row, step.node);
+      if (!adopted.isAdopted) return false;
+      context.runtime.step("adopt: not committed");
+      const other = adopted.aside === undefined ? undefined : context.metadata.nodes.ofEntry(adopted.aside.id);
       if (other !== undefined) aside.push(other.id);
       leftPlace(context, row);
       return true;
@@ -269,7 +269,7 @@ function removeLocal(context: Rows & LocalFiles & Remote & Uploads & Host & Tree
     metadata.entries.remove(entry.id);
     metadata.inodes.update(entry.inode, { ctime: context.stats.nowText() });
     context.names.keepInOthers(entry.inode, row);
-    if (!isDetached) context.orphans.handOver(entry.inode);
+    if (!isDetached) context.orphans.renewIfOrphan(entry.inode);
   }
   leftPlace(context, row);
 }

@@ -76,7 +76,7 @@ export function resolveDetached(context: Rows & LocalFiles & Uploads & Host & Tr
     metadata.transaction(() => {
       if (inode.content !== "clean") return renameDetached(context, detached);
       metadata.detachedFiles.remove(inode.id);
-      context.orphans.handOver(inode.id);
+      context.orphans.renewIfOrphan(inode.id);
     });
   }
 }

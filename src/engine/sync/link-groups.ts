@@ -261,7 +261,7 @@ function giveNames(context: Rows & LocalFiles & Uploads, entries: readonly Entry
   const { metadata } = context;
   for (const entry of entries) metadata.entries.setInode(entry.id, to);
   keepLinkLease(context, from.id, to);
-  context.orphans.handOver(from.id);
+  context.orphans.renewIfOrphan(from.id);
   const rows = entries.flatMap(({ id }) => metadata.nodes.ofEntry(id) ?? []);
   const since = earliest(rows);
   const inode = metadata.inodes.get(to);

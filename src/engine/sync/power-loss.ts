@@ -13,7 +13,7 @@ import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
-import { keepCopy } from "./keep-beside.ts";
+import { keepCopy } from "./conflict-copy.ts";
 
 /** True: the machine went down while the mount was there, so changes that were not synced may be lost. */
 export function wentDown(context: Rows & Host): boolean {
@@ -22,7 +22,7 @@ export function wentDown(context: Rows & Host): boolean {
 }
 
 /** Decides about all contents after power loss. Call it before any other flow. Rejects with the error of the disk. */
-export async function distrustContents(context: Rows & LocalFiles & Host & Tree): Promise<void> {
+export async function judgeContents(context: Rows & LocalFiles & Host & Tree): Promise<void> {
   const { metadata, log } = context;
   log.info({}, "the machine went down while the mount was there: contents that were not synced are checked");
   metadata.cacheFiles.markAllForCheck();

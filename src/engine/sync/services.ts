@@ -24,7 +24,7 @@ import { freeConflictName, moveToConflictName, moveToTemporaryName } from "./nam
 import { isStaleRead, observeDeletion, observeNode, retryArrivals } from "./observe.ts";
 import { keyOfContent, recognizeOwn } from "./own-writes.ts";
 import { plan, type Step } from "./plan.ts";
-import { distrustContents, parkQuarantined, wentDown } from "./power-loss.ts";
+import { judgeContents, parkQuarantined, wentDown } from "./power-loss.ts";
 import { fits } from "./quota.ts";
 import { exchangeOf } from "./rename-cycles.ts";
 import { isRelistDue } from "./request-relist.ts";
@@ -149,7 +149,7 @@ export interface ConflictNames {
 export interface PowerLoss {
   wentDown(): boolean;
   /** Call it before anything else looks at the contents. Rejects with the error of the disk. */
-  distrustContents(): Promise<void>;
+  judgeContents(): Promise<void>;
   /** Parks a row whose content is quarantined. */
   park(row: NodeRowId): void;
 }
@@ -222,7 +222,7 @@ export function createSync(context: Rows & LocalFiles & Remote & Uploads & Host 
     },
     powerLoss: {
       wentDown: () => wentDown(context),
-      distrustContents: () => distrustContents(context),
+      judgeContents: () => judgeContents(context),
       park: (row) => parkQuarantined(context, row),
     },
   };

@@ -57,7 +57,7 @@ export async function send(
   try {
     // If power loss took the attempt away, the effect of the request would look like a foreign change.
     await context.syncRows();
-    context.runtime.step("attempt: safe");
+    context.runtime.step("attempt: durable");
     if (!(await watcher.turn())) {
       undecided();
       return;

@@ -137,7 +137,7 @@ test("a superseded kernel node id is read by whom it was open for, and goes when
   expect(await filesOf(world)).toEqual([next.kernelNodeId]);
 });
 
-test("after a crash: superseded and nameless go, unknown files are set aside, empty ones removed", async () => {
+test("after a crash: superseded ids and orphans go, unknown files are quarantined, empty ones removed", async () => {
   const world = await createBytesWorld();
   const inode = await cached(world);
   world.context.metadata.inodes.replaceKernelNodeId(inode.id, {});

@@ -208,7 +208,7 @@ test("the state dir is gone: what another mount's has in its place is not sent a
   await expect(read()).rejects.toMatchObject({ code: "ENOENT" });
 });
 
-test("killed before its file is gone, a removed file is gone after the next start, and nothing is set aside", async () => {
+test("killed before its file is gone, a removed file is gone after the next start, and nothing is quarantined", async () => {
   const world = await createBytesWorld();
   await removed(world);
   // The rows have gone in this turn, the file has not.

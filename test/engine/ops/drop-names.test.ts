@@ -274,7 +274,7 @@ const FOLDER_KEPT: Readonly<Record<string, (it: Known, row: NodeRow, folder: Ino
     const id = handles.give(CALLER, kernelNodeIdOf(folder("a1")), {
       kind: "folder",
       inode: folder("a1"),
-      pass: undefined,
+      directoryStream: undefined,
     });
     return () => handles.delete(id);
   },

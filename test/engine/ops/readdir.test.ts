@@ -157,21 +157,21 @@ test("whatever happens meanwhile: no name twice, and each that nobody touched on
 test("a pass that goes back hands out a name again that was passed and left", async () => {
   const { entries, make, remove, move } = await createFolder();
   for (const name of ["a", "b", "c"]) make(name);
-  const pass = entries.beginPass(ROOT_INODE);
-  const first = entries.listOn(pass, 15, 2);
+  const pass = entries.openStream(ROOT_INODE);
+  const first = entries.readStream(pass, 15, 2);
   expect(first.map(({ name }) => name)).toEqual(["a", "b"]);
   // Passed for certain only now.
-  expect(entries.listOn(pass, first[1]?.id ?? 0, 1).map(({ name }) => name)).toEqual(["c"]);
+  expect(entries.readStream(pass, first[1]?.id ?? 0, 1).map(({ name }) => name)).toEqual(["c"]);
   remove("a");
   move("c", "a");
-  expect(entries.listOn(pass, first[1]?.id ?? 0, 9)).toEqual([]);
-  expect(entries.listOn(pass, 15, 9).map(({ name }) => name)).toEqual(["b", "a"]);
+  expect(entries.readStream(pass, first[1]?.id ?? 0, 9)).toEqual([]);
+  expect(entries.readStream(pass, 15, 9).map(({ name }) => name)).toEqual(["b", "a"]);
 });
 
 test("names that were passed and left are looked at once, however often the pass goes on", async () => {
   const { entries, make, remove } = await createFolder();
   for (let index = 0; index < 400; index += 1) make(`file ${index}`);
-  const pass = entries.beginPass(ROOT_INODE);
+  const pass = entries.openStream(ROOT_INODE);
   const all = pass.left[Symbol.iterator].bind(pass.left);
   let looks = 0;
   pass.left[Symbol.iterator] = function* () {
@@ -184,7 +184,7 @@ test("names that were passed and left are looked at once, however often the pass
   // As rm -r: what is handed out is removed before the pass goes on.
   let removed = 0;
   for (let cookie = 15; ; ) {
-    const listed = entries.listOn(pass, cookie, 10);
+    const listed = entries.readStream(pass, cookie, 10);
     for (const { name } of listed) remove(name);
     removed += listed.length;
     cookie = listed.at(-1)?.id ?? Number.POSITIVE_INFINITY;

@@ -30,7 +30,7 @@ const SIMULATED = new Set([
   "gone: file removed",
   "listing: slice kept",
   "names: dropped",
-  "take: not committed",
+  "adopt: not committed",
   "fetch: part written",
   "fetch: whole checked",
   "evict: file gone",

@@ -347,7 +347,7 @@ test("a process that dies with the check over, and the rows not told, has it mad
   const { world, inode } = await allHere(1000);
   let died: BytesWorld | undefined;
   const step = (label: string) => {
-    if (label === "prove: synced") died ??= world.crash();
+    if (label === "verify: synced") died ??= world.crash();
   };
   Object.assign(world.context.runtime, { step });
   await snapshot(world, inode).catch(() => {});

@@ -1,4 +1,7 @@
-/** What the kernel does not have goes without its word, after it was asked, once; what it has, or may be about to, stays. */
+/**
+ * What the kernel does not have goes without its word, after it was asked, once; what it has, or may be about to,
+ * stays.
+ */
 import { expect, test } from "vitest";
 import { NO_KERNEL_CACHE } from "../../../src/engine/api/index.ts";
 import { KernelCacheState } from "../../../src/engine/core/index.ts";
@@ -46,7 +49,7 @@ async function begin() {
     if (entry === undefined) throw new Error(`no ${name}`);
     context.metadata.transaction(() => {
       entries.remove(entry.id);
-      context.orphans.handOver(entry.inode);
+      context.orphans.renewIfOrphan(entry.inode);
     });
   };
   const cameAndWent = (name: string) => {
