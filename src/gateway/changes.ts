@@ -15,7 +15,7 @@ import { tellFirst } from "./copied.ts";
 import { lastChange } from "./lag.ts";
 import { findNode, MAIN, type NodeRow } from "./node-rows.ts";
 import { beginPlace, endPlace, forgetMarks } from "./places.ts";
-import { addUsed, headSize, heldSize, requireQuota } from "./quota.ts";
+import { addUsed, headSize, headSizes, requireQuota } from "./quota.ts";
 import { requireRestorable, THINNED_CONTENT } from "./retention/index.ts";
 import type { Store } from "./store.ts";
 
@@ -240,7 +240,7 @@ export interface NodeChange {
 function growthOf(store: Store, row: NodeRow, to: NodeChange): number {
   if (to.content !== undefined) return to.content.size - headSize(store, row, to.branch?.name);
   if (to.deleted === undefined || Number(to.deleted) === row.deleted) return 0;
-  return to.deleted ? -heldSize(store, row) : heldSize(store, row);
+  return to.deleted ? -headSizes(store, row) : headSizes(store, row);
 }
 
 /** Changes an existing node once. Returns the position. */

@@ -93,7 +93,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
   let kept = shown;
   let queue: Waiting[] = [];
   let first = 0;
-  let heldUntil: ElapsedTime | undefined;
+  let keptUntil: ElapsedTime | undefined;
 
   /** Loads the queue as after a restart: changes are as old as the wall clock says, but none is from the future. */
   function load(): void {
@@ -144,7 +144,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
     kept =
       store.prepare<{ position: number }>("SELECT position FROM shown WHERE reader = ?").get(reader)?.position ?? 0;
     shown = kept;
-    heldUntil = plus(clock.elapsed(), HOLD_MS);
+    keptUntil = plus(clock.elapsed(), HOLD_MS);
     load();
   });
 
@@ -159,7 +159,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
   return {
     shown() {
       // Changes that a restart would hide again are not shown. So on a full disk nothing new is shown.
-      if (heldUntil !== undefined && clock.elapsed() < heldUntil && !store.isChanging()) return kept;
+      if (keptUntil !== undefined && clock.elapsed() < keptUntil && !store.isChanging()) return kept;
       advance();
       if (shown !== kept && !store.isChanging()) keepShown();
       return shown;

@@ -87,7 +87,7 @@ function contentOf(chunks: Chunks, delimiterText: string): Content {
   }
 
   /** Returns how many of the last bytes may be the beginning of a boundary. */
-  function heldBack(): number {
+  function bytesToKeep(): number {
     let at = rest.indexOf(0x0d, Math.max(0, rest.length - delimiter.length + 1));
     while (at !== -1 && delimiter.compare(rest, at, rest.length, 0, rest.length - at) !== 0) {
       at = rest.indexOf(0x0d, at + 1);
@@ -99,7 +99,7 @@ function contentOf(chunks: Chunks, delimiterText: string): Content {
     while (isOpen) {
       const end = rest.indexOf(delimiter);
       if (end !== -1) return upTo(end);
-      const safe = rest.length - heldBack();
+      const safe = rest.length - bytesToKeep();
       if (safe > 0) {
         const found = rest.subarray(0, safe);
         rest = rest.subarray(safe);

@@ -61,7 +61,7 @@ export function headSize(store: Store, row: NodeRow, branch: string = MAIN): num
 }
 
 /** Returns the size of all heads of the file: it leaves and comes back with the file. */
-export function heldSize(store: Store, row: NodeRow): number {
+export function headSizes(store: Store, row: NodeRow): number {
   const others = store.prepare<{ size: number }>(
     `SELECT coalesce(sum(size), 0) AS size FROM version v WHERE node = ? AND branch <> 'main' AND number =
        (SELECT max(number) FROM version WHERE node = v.node AND branch = v.branch AND branch <> 'main')`,

@@ -1,8 +1,23 @@
 /**
  * The tables of the state dir, as numbered migrations. A migration that has shipped never changes; a new one is added
- * below it. Names of tables and columns, and comments in old migrations, may be older than the words of the glossary
- * (docs/dev/glossary.md, "Names that stay"). Times are milliseconds of row time (engine/host/row-clock.ts), or
- * "seconds.nnnnnnnnn" text where a file system shows them.
+ * below it. Times are milliseconds of row time (engine/host/row-clock.ts), or "seconds.nnnnnnnnn" text where a file
+ * system shows them.
+ *
+ * Names of tables and columns, and comments in old migrations, may be older than the terms of docs/dev/glossary.md. The
+ * terms, where rows are read and written:
+ * - lineage (table and columns): kernel node id (inodes.ts); superseded: those that their inode has left
+ * - nameless: orphans (inodes.ts)
+ * - live: cache file (cache-files.ts); live.missing: persisted missing ranges; live.unproven: unverified ranges;
+ *   live.doubted: its clean bytes must be checked; held: the bytes of all cache files on the disk
+ * - generation (table and column): snapshot (attempts.ts)
+ * - gone: files to be removed (gone-files.ts); gone.kind 'live', 'generation': cache file, snapshot
+ * - overtaken: detached file (detached-files.ts); overtaken.way: its former path; is_removed: its name went
+ * - turn: link lease (link-leases.ts)
+ * - vacated: vacated states, for echoes (vacated-states.ts); vacated.heard: it was told since
+ * - done: request log (request-log.ts); done.place: the place of a request
+ * - writing: inodes with an open writer (writers.ts); inode.fsynced: a program called fsync on it
+ * - left_parent, left_name, left_at of node: the place that a program moved it away from
+ * - past_node, past_list: the history folder (past-nodes.ts)
  *
  * Values that stand for states. They are translated where the rows are read and written:
  * - node.changed_at 0: not known (nodes.ts)

@@ -61,7 +61,7 @@ export function renewIfOrphan({ metadata }: Pick<Rows, "metadata">, id: InodeId)
 
 /**
  * True: the inode is an orphan, and its present kernel node id is the only one left. The kernel was never told of that
- * id (handOver), so no FORGET will come for it.
+ * id (renewIfOrphan), so no FORGET will come for it.
  */
 function isRenewedOrphan({ metadata }: Rows, { id, kernelNodeId }: Inode): boolean {
   const isLast = metadata.inodes.kernelNodeIds(id).every((known) => known === kernelNodeId);
