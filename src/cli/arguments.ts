@@ -9,18 +9,18 @@ const PARSERS_OWN = ["help", "version"];
 /** `taken`: names of the command's own flags, which hide the parser's. Throws a Failure (usage). */
 export function explicitArguments(argv: readonly string[], taken: readonly string[] = []): string[] {
   const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
-  const seen = new Set<string>();
+  const given = new Set<string>();
   const own = PARSERS_OWN.filter((name) => !taken.includes(name));
-  return argv.map((argument, index) => (index < end ? explicit(argument, seen, own) : argument));
+  return argv.map((argument, index) => (index < end ? explicit(argument, given, own) : argument));
 }
 
-function explicit(argument: string, seen: Set<string>, own: readonly string[]): string {
+function explicit(argument: string, given: Set<string>, own: readonly string[]): string {
   const [, name = "", value] = /^--([^=]+)(?:=(.*))?$/s.exec(argument) ?? [];
   const flag: Flag | undefined = Object.hasOwn(FLAGS, name) ? FLAGS[name as FlagName] : undefined;
   const isSwitch = flag?.type === "switch" || own.includes(name);
   // Other flags that are given twice become a list in the parser.
-  if (isSwitch && seen.has(name)) throw new Failure(`--${name} may be given only once`, EXIT.usage);
-  seen.add(name);
+  if (isSwitch && given.has(name)) throw new Failure(`--${name} may be given only once`, EXIT.usage);
+  given.add(name);
   // Without "=", the parser would take the next word for the value.
   if (flag?.type === "optionalValue" && value === undefined) return `${argument}=`;
   if (!isSwitch || value === undefined) return argument;

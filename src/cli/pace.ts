@@ -1,14 +1,14 @@
 /** Speed and remaining time, from the progress of the last seconds. */
 import { DAY_MS } from "../lib/time.ts";
 
-interface Seen {
+interface Sample {
   readonly dirty: number;
   readonly bytesPending: number;
   readonly bytesSent: number;
 }
 
 export interface Pace {
-  note(atMs: number, seen: Seen): void;
+  note(atMs: number, sample: Sample): void;
   readonly bytesPerSecond: number;
   /** More than zero. Undefined while nothing can be said. */
   readonly leftMs: number | undefined;
@@ -22,7 +22,7 @@ const QUIET_MS = 3_000;
 const LONGEST_MS = 2 * DAY_MS;
 
 export function createPace(): Pace {
-  const window: (Seen & { readonly at: number })[] = [];
+  const window: (Sample & { readonly at: number })[] = [];
   let movedAt = 0;
   /** Speeds per second. */
   const speeds = () => {
@@ -36,10 +36,10 @@ export function createPace(): Pace {
     };
   };
   return {
-    note(at, seen) {
+    note(at, sample) {
       const before = window.at(-1);
-      if (before?.dirty !== seen.dirty || before.bytesSent !== seen.bytesSent) movedAt = at;
-      window.push({ at, ...seen });
+      if (before?.dirty !== sample.dirty || before.bytesSent !== sample.bytesSent) movedAt = at;
+      window.push({ at, ...sample });
       while (window.length > 2 && at - (window[0]?.at ?? at) > WINDOW_MS) window.shift();
     },
     get bytesPerSecond() {

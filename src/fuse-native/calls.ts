@@ -32,7 +32,7 @@ interface Open {
   /** The path has led to another file since. This is checked only for files that are open for appending. */
   hasStrayed: boolean;
   /** The value of FileSystem.changes when the path was last known to lead to this file. */
-  seen: number;
+  knownChanges: number;
   /** Reads under way. When they end, `former` are closed. */
   reads: number;
   former: { kernelNodeId: KernelNodeId; handle: HandleId }[];
@@ -86,7 +86,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
    * again, because `changes` does not count a new file under a name that the kernel does not know.
    */
   async function follow(caller: Caller, path: string, number: number, open: Open): Promise<void> {
-    if (open.mayWrite || open.seen === fileSystem.changes) return;
+    if (open.mayWrite || open.knownChanges === fileSystem.changes) return;
     const { changes } = fileSystem;
     try {
       await paths.at(caller, path, async (kernelNodeId) => {
@@ -100,7 +100,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
         open.kernelNodeId = kernelNodeId;
         open.handle = handle;
       });
-      open.seen = changes;
+      open.knownChanges = changes;
     } catch (error) {
       if (!(error instanceof FsError) || caller.signal.aborted) throw error;
     }
@@ -113,12 +113,12 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
    */
   async function endOf(caller: Caller, open: Open, given: number): Promise<number> {
     const { changes } = fileSystem;
-    if (!open.hasStrayed && open.seen !== changes) {
+    if (!open.hasStrayed && open.knownChanges !== changes) {
       try {
         await paths.at(caller, open.path, async (kernelNodeId) => {
           open.hasStrayed = kernelNodeId !== open.kernelNodeId;
         });
-        open.seen = changes;
+        open.knownChanges = changes;
       } catch (error) {
         // Nothing is at the path, or it cannot be looked up now. The next append looks again, as in `follow`.
         if (!(error instanceof FsError) || caller.signal.aborted) throw error;
@@ -276,11 +276,11 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
 
     open(caller: Caller, path: string, flags: number): Promise<number> {
       // Must be read before the lookup: during the open the path may come to lead to another file.
-      const seen = fileSystem.changes;
+      const knownChanges = fileSystem.changes;
       const asked = openFlags(flags);
       return paths.at(caller, path, async (kernelNodeId) => {
         const { handle } = await fileSystem.open(caller, kernelNodeId, asked);
-        return add({ path, kernelNodeId, handle, mayWrite: asked.write, appends: asked.append, seen });
+        return add({ path, kernelNodeId, handle, mayWrite: asked.write, appends: asked.append, knownChanges });
       });
     },
 
@@ -291,9 +291,9 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     create: (caller: Caller, path: string, mode: number): Promise<number> =>
       paths.below(caller, path, async (parent, name) => {
         const flags = { read: true, write: true, append: false, truncate: false, exclusive: true };
-        const seen = fileSystem.changes;
+        const knownChanges = fileSystem.changes;
         const { kernelNodeId, handle } = await fileSystem.create(caller, parent, name, mode & 0o7777, flags);
-        return add({ path, kernelNodeId, handle, mayWrite: true, appends: false, seen }, 1);
+        return add({ path, kernelNodeId, handle, mayWrite: true, appends: false, knownChanges }, 1);
       }),
 
     async read(caller: Caller, path: string, number: number, offset: number, length: number): Promise<Uint8Array> {

@@ -96,18 +96,18 @@ export const versionsOf = (gateway: Gateway, node: Node, limit = 0) =>
 
 /** Rejects with a Failure. */
 export async function findVersion(gateway: Gateway, node: Node, selector: Selector): Promise<Version> {
-  let seen = 0;
+  let count = 0;
   let thinned = 0;
   for await (const page of versionsOf(gateway, node).pages()) {
     thinned = page.thinned ?? 0;
     // The newest version at that moment may have been removed by the policy. Only the gateway knows that.
     if ("at" in selector && thinned > 0) return findKept(gateway, node, await headAt(gateway, node, selector.at));
-    const found = page.items.find((version, index) => isFound(selector, version, seen + index));
+    const found = page.items.find((version, index) => isFound(selector, version, count + index));
     if (found !== undefined) return found;
-    seen += page.items.length;
+    count += page.items.length;
   }
   if ("back" in selector) {
-    throw new Failure(`${node.path} has ${seen === 1 ? "1 version only" : `only ${seen} versions`}`);
+    throw new Failure(`${node.path} has ${count === 1 ? "1 version only" : `only ${count} versions`}`);
   }
   if ("at" in selector) throw isNewer(node, selector.at);
   const orThinned = thinned > 0 ? ", or the workspace's policy has given it up" : "";

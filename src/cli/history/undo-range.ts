@@ -101,18 +101,18 @@ function newestFirst(
 ) {
   const list = gateway.journal.list({ mount, before: true, orderBy: "-position", pageSize: 1000 });
   const entries = list[Symbol.asyncIterator]();
-  const seen: JournalEntry[] = [];
+  const meant: JournalEntry[] = [];
   const ends = new Set<string>();
   const at = async (n: number): Promise<JournalEntry | undefined> => {
-    while (seen.length <= n) {
+    while (meant.length <= n) {
       const next = await entries.next();
       if (next.done === true) return undefined;
       const { by, kind, key } = next.value;
       if (kind === UNDONE) ends.add(key ?? "");
       if (by?.account !== account || !CHANGE_KINDS.some((own) => own === kind)) continue;
-      if (await isMeant(next.value, next.value.before ?? next.value)) seen.push(next.value);
+      if (await isMeant(next.value, next.value.before ?? next.value)) meant.push(next.value);
     }
-    return seen[n];
+    return meant[n];
   };
   /** Counts the changes before the first one for which `isOver` is true; at least one. */
   const countUntil = async (isOver: (entry: JournalEntry, n: number, before: JournalEntry) => boolean) => {
