@@ -45,7 +45,7 @@ export function logClean(context: Rows & LocalFiles & Host, kernelNodeId: Kernel
   });
 }
 
-function flushSoon(context: Pick<Rows & LocalFiles & Host, "background" | "dirtyLog" | "fileState" | "log">): void {
+function flushSoon(context: Pick<Rows & LocalFiles, "background" | "dirtyLog">): void {
   context.background("writing the dirty-file log", () => context.dirtyLog.flush());
 }
 

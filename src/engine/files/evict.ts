@@ -11,10 +11,7 @@ import type { Host, Remote, Rows } from "../core/index.ts";
 import { alone } from "./file-state.ts";
 import type { LocalFiles } from "./room.ts";
 
-type Needs = Pick<
-  Rows & LocalFiles & Remote & Host,
-  "metadata" | "client" | "runtime" | "paths" | "settings" | "cacheFiles" | "fileState" | "log" | "disk" | "syncRows"
->;
+type Needs = Pick<Rows & Remote & Host, "metadata" | "client" | "log">;
 
 /** Milliseconds from a close to the look. Summing the table costs something, so many closes share one look. */
 const LOOK_MS = 1000;

@@ -530,7 +530,7 @@ export async function requireChecked(
 /**
  * Compares the complete file with the hash of its version. False: they differ, and all of the file is missing again.
  */
-async function checkWhole(context: Rows & LocalFiles & Host, cacheFile: OpenCacheFile): Promise<boolean> {
+async function checkWhole(context: LocalFiles & Host, cacheFile: OpenCacheFile): Promise<boolean> {
   // The caller first removes the last bytes from the missing ranges, in this turn.
   await undefined;
   const {

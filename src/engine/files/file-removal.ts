@@ -8,10 +8,7 @@ import type { Host, Rows } from "../core/index.ts";
 import { logClean } from "./dirty-file-log.ts";
 import type { LocalFiles } from "./room.ts";
 
-type Needs = Pick<
-  Rows & LocalFiles & Host,
-  "metadata" | "runtime" | "paths" | "dirtyLog" | "fileState" | "log" | "syncRows" | "disk"
->;
+type Needs = Pick<LocalFiles, "disk">;
 
 const SLICE = 100;
 

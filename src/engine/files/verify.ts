@@ -64,7 +64,7 @@ function begin(context: Rows & LocalFiles & Remote & Host, cacheFile: OpenCacheF
 }
 
 async function goOn(
-  context: Rows & LocalFiles & Remote & Host,
+  context: LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,
   download: Download,
   progress: VerificationProgress,

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { LRUCache } from "lru-cache";
 import { RemoteError } from "../../client/errors.ts";
 import { FsError } from "../api/index.ts";
-import type { Host, LocalFiles, Remote } from "../core/index.ts";
+import type { Host, LocalFiles } from "../core/index.ts";
 import type { Content } from "./place.ts";
 import { createSharedAnswers } from "./shared-answer.ts";
 
@@ -22,7 +22,7 @@ const WINDOWS_BYTES = 32 * WINDOW;
 /** The share of the mount's cache that the kept files may take. */
 const SHARE = 1 / 8;
 
-type Needs = LocalFiles & Remote & Host;
+type Needs = LocalFiles & Host;
 
 export interface PastContents {
   /**

@@ -169,7 +169,7 @@ function dropName({ metadata, orphans }: Rows & LocalFiles, { id, inode }: Entry
 }
 
 /** True: no program used the folder for long, and nothing is under way that needs to know what is in it. */
-function isUnused(context: Rows & LocalFiles & Kernel & Remote & Tree, id: InodeId): boolean {
+function isUnused(context: Rows & Kernel & Remote & Tree, id: InodeId): boolean {
   const { metadata, folderUse, listings, handles } = context;
   const folder = metadata.inodes.get(id);
   const row = context.nodeRows.ofFolder(id);

@@ -310,7 +310,7 @@ export type News = Map<string, NodeNews>;
 
 /** Reads the nodes of the entries that are news. Rejects with a RemoteError. */
 export async function readNews(
-  context: Rows & Remote & Tree & Sync,
+  context: Rows & Tree & Sync,
   entries: readonly JournalEntry[],
   signal: AbortSignal,
 ): Promise<News> {
@@ -322,7 +322,7 @@ export async function readNews(
 /** Reads until no news is unread: other nodes may come in during a read, and entries of theirs become news. */
 async function readInto(
   nodes: News,
-  context: Rows & Remote & Tree & Sync,
+  context: Rows & Tree & Sync,
   entries: readonly JournalEntry[],
   signal: AbortSignal,
 ): Promise<void> {
@@ -344,7 +344,7 @@ function readNewsOf(context: Sync, id: string, signal: AbortSignal): Promise<Nod
 }
 
 /** The ids of the nodes that are news and were not read yet. */
-function unreadNews(context: Rows & Remote & Tree, entries: readonly JournalEntry[], nodes: News): string[] {
+function unreadNews(context: Rows & Tree, entries: readonly JournalEntry[], nodes: News): string[] {
   const unread = entries.filter((entry) => !nodes.has(entry.nodeId) && isNews(context, entry));
   return [...new Set(unread.map(({ nodeId }) => nodeId))];
 }
@@ -352,7 +352,7 @@ function unreadNews(context: Rows & Remote & Tree, entries: readonly JournalEntr
 /** True: the node was not asked for, or was not found. */
 export const isUnread = (node: NodeNews | undefined) => node === undefined || node === "gone";
 
-function isNews(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
+function isNews(context: Rows & Tree, entry: JournalEntry): boolean {
   const { metadata } = context;
   if (entry.kind === "deleted") return false;
   const own = entry.key == null ? undefined : metadata.attempts.ofKey(entry.key);
@@ -363,7 +363,7 @@ function isNews(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
 }
 
 /** True: a node without a row is news, because its folder counts as complete here. */
-function isWanted(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
+function isWanted(context: Rows & Tree, entry: JournalEntry): boolean {
   const tombstone = context.metadata.tombstones.get(entry.nodeId);
   if (tombstone !== undefined && entry.revision <= tombstone.revision) return false;
   if (entry.parentId === null) return false;
@@ -380,7 +380,7 @@ function isWanted(context: Rows & Remote & Tree, entry: JournalEntry): boolean {
  * that are news to the caller alone.
  */
 export function readAgain(
-  context: Rows & Remote & Tree,
+  context: Rows & Tree,
   entries: readonly JournalEntry[],
   nodes: News,
   isNewsToo: (entry: JournalEntry) => boolean = () => false,
@@ -400,7 +400,7 @@ function readLater({ metadata }: Rows, { kind, nodeId, parentId, revision }: Jou
 
 /** Applies the entries in the order of the journal, so that a name is left before another node takes it. */
 export function applyEntries(
-  context: Rows & Remote & Uploads & Host & Tree & Sync,
+  context: Rows & Uploads & Host & Tree & Sync,
   entries: readonly JournalEntry[],
   nodes: News,
 ): void {
@@ -421,7 +421,7 @@ export function applyEntries(
   }
 }
 
-function applyEntry(context: Rows & Remote & Uploads & Sync, entry: JournalEntry, node: NodeNews | undefined): void {
+function applyEntry(context: Rows & Uploads & Sync, entry: JournalEntry, node: NodeNews | undefined): void {
   context.shown.confirmByJournal(entry);
   // A deletion needs no read, and earlier states can no longer be read.
   if (entry.kind === "deleted") {

@@ -358,7 +358,7 @@ const isMissed = ({ metadata }: Rows, { kind, nodeId }: JournalEntry) =>
   kind !== "deleted" && metadata.nodes.ofNodeId(nodeId) === undefined;
 
 /** Like readNews, but also reads nodes without a row, because they are in this folder. */
-async function readMissed(context: Rows & Remote & Tree & Sync, entries: readonly JournalEntry[], signal: AbortSignal) {
+async function readMissed(context: Rows & Tree & Sync, entries: readonly JournalEntry[], signal: AbortSignal) {
   const nodes = await readNews(context, entries, signal);
   for (const entry of entries) {
     if (!isMissed(context, entry) || !isUnread(nodes.get(entry.nodeId))) continue;

@@ -317,7 +317,7 @@ export function inodeApart(context: Rows & Host & Tree, node: Node): Inode {
  * brought up to date from here.
  */
 export function lookLater(
-  context: Pick<Rows & Uploads & Host, "metadata" | "runtime" | "activity" | "queue">,
+  context: Pick<Rows & Uploads & Host, "metadata" | "runtime" | "activity">,
   inode: InodeId,
 ): void {
   const { metadata, runtime, activity } = context;

@@ -67,7 +67,7 @@ function placeOf({ base, seen }: NodeRow): { parent: string; name: string } | un
  * Confirms the writes that the list shows: nodes as they were after our write, or newer. The position of such a write
  * is at most the one up to which the list is complete.
  */
-function showing(context: Rows & Remote & Host, { items, asOf }: NodePage): void {
+function showing(context: Rows & Remote, { items, asOf }: NodePage): void {
   const { metadata, network } = context;
   network.answered();
   metadata.transaction(() => {
@@ -83,7 +83,7 @@ function showing(context: Rows & Remote & Host, { items, asOf }: NodePage): void
 }
 
 /** The journal tells of the change, or of a later one. */
-export function confirmByJournal(context: Rows & Remote, { nodeId, revision, position }: JournalEntry): void {
+export function confirmByJournal(context: Rows, { nodeId, revision, position }: JournalEntry): void {
   const row = context.metadata.nodes.ofNodeId(nodeId);
   if (!isUnconfirmed(row) || revision < row.base.revision) return;
   noteWritten(context, position);
