@@ -82,12 +82,14 @@ export interface EngineSettings {
 }
 
 /**
- * The rows, how changes of them are committed and made durable, and the dirty-file log beside them. A change that the
- * database does not take fails with an FsError: ENOSPC, EROFS or EIO (Disk.commitFailed). Any other error of the
- * database is a SqliteError. Both are called the error of the rows.
+ * The rows, how changes of them are marked, committed and made durable, and the dirty-file log beside them. A change
+ * that the database does not take fails with an FsError: ENOSPC, EROFS or EIO (Disk.commitFailed). Any other error of
+ * the database is a SqliteError. Both are called the error of the rows.
  */
 export interface Rows {
   readonly metadata: Metadata<Request>;
+  /** Marks the rows that are to be sent. */
+  readonly queue: WriteQueue;
   /** One commit for changes of the loop that come at about the same moment; see group-commit.ts. */
   readonly groupCommit: GroupCommit;
   /** When programs last used the names of each folder; see folder-use.ts. */
@@ -121,6 +123,8 @@ export interface LocalFiles {
   readonly groupSync: GroupSync;
   /** The latest snapshot that was taken of each inode while a writer had it open. */
   readonly lastSnapshots: Map<InodeId, { readonly at: RowTime; readonly hash: string }>;
+  /** By inode: how many times in a row its upload was cancelled; see files/cancel-upload.ts. */
+  readonly cancellations: Map<InodeId, number>;
   /** An upper bound of the bytes that wait to be sent; undefined: not known yet; see files/space.ts. */
   readonly unsent: { mostly: number | undefined };
   /** Why the rows were older than the files at the start, and how many files were recovered by the dirty-file log. */
@@ -174,8 +178,6 @@ export interface Remote {
 
 /** The requests in flight, the flows that wait for them, and the time of the next look at the queue. */
 export interface Uploads {
-  /** Marks the rows that are to be sent. */
-  readonly queue: WriteQueue;
   /** By attempt: a function that stops sending it. */
   readonly sending: Map<AttemptId, () => void>;
   /** The drains under way. A drain does not wait for writers to close. */
@@ -184,8 +186,6 @@ export interface Uploads {
   readonly awaited: Map<InodeId, number>;
   /** Lets programs go first. */
   readonly foregroundThrottle: ForegroundThrottle;
-  /** By inode: how many times in a row its upload was cancelled; see files/cancel-upload.ts. */
-  readonly cancellations: Map<InodeId, number>;
   readonly activity: Activity;
 }
 

@@ -22,8 +22,8 @@ import { Timeline } from "./timeline.ts";
  */
 const LIST_STANDS_MS = 60_000;
 
-type InMemory = Pick<Rows, "groupCommit" | "folderUse"> &
-  Pick<LocalFiles, "groupSync" | "snapshotBytes" | "lastSnapshots"> &
+type InMemory = Pick<Rows, "queue" | "groupCommit" | "folderUse"> &
+  Pick<LocalFiles, "groupSync" | "snapshotBytes" | "lastSnapshots" | "cancellations"> &
   Pick<Kernel, "kernel" | "handles"> &
   Pick<
     Remote,
@@ -36,7 +36,7 @@ type InMemory = Pick<Rows, "groupCommit" | "folderUse"> &
     | "listingPrefetches"
     | "treeListings"
   > &
-  Pick<Uploads, "queue" | "foregroundThrottle" | "sending" | "drains" | "awaited" | "cancellations">;
+  Pick<Uploads, "foregroundThrottle" | "sending" | "drains" | "awaited">;
 
 export function createMemory(
   of: Pick<Host, "runtime" | "settings"> &
@@ -49,11 +49,13 @@ export function createMemory(
   const { metadata, runtime, settings } = of;
   const sending: Uploads["sending"] = new Map();
   return {
+    queue: createWriteQueue(of),
     groupCommit: createGroupCommit(runtime, metadata, sending),
     folderUse: new FolderUse(metadata, runtime, settings.lookupProbeMs),
     groupSync: createGroupSync(),
     snapshotBytes: new Map(),
     lastSnapshots: new Map(),
+    cancellations: new Map(),
     kernel: new KernelCacheState(of.kernelCache, metadata, runtime),
     handles: new Handles(of.handleTable, runtime),
     timeline: new Timeline(metadata),
@@ -64,11 +66,9 @@ export function createMemory(
     directorySequences: new AccessSequences(metadata),
     listingPrefetches: new Set(),
     treeListings: { count: 0, resets: 0 },
-    queue: createWriteQueue(of),
     foregroundThrottle: createForegroundThrottle(runtime, settings.maximumAgeMs),
     sending,
     drains: { count: 0 },
     awaited: new Map(),
-    cancellations: new Map(),
   };
 }

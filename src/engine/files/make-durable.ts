@@ -2,16 +2,13 @@
  * Makes the bytes and the name of a cache file durable, and then says so in its row. The caller syncs the rows. Rejects
  * when the disk or the rows refuse.
  */
-import type { Host, Kernel, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, Rows } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { persistStat, syncName } from "./open-close.ts";
 import { revokeWriteLeases } from "./revoke-leases.ts";
 import type { LocalFiles } from "./room.ts";
 
-export async function makeDurable(
-  context: Rows & LocalFiles & Kernel & Uploads & Host,
-  cacheFile: OpenCacheFile,
-): Promise<void> {
+export async function makeDurable(context: Rows & LocalFiles & Kernel & Host, cacheFile: OpenCacheFile): Promise<void> {
   await persistStat(context, cacheFile);
   revokeWriteLeases(context, cacheFile);
   const {

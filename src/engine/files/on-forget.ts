@@ -6,7 +6,7 @@
  */
 import type { Inode } from "../../metadata/inodes.ts";
 import type { KernelNodeId } from "../api/index.ts";
-import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows } from "../core/index.ts";
 import { dropIfUnused, keepForgottenByKernel } from "./orphans.ts";
 import type { LocalFiles } from "./room.ts";
 
@@ -16,13 +16,13 @@ export const FORGET_GATHER_MS = 20;
 export const SLICE = 32;
 
 export function onForget(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Host,
   kernelNodeIds: readonly { readonly kernelNodeId: KernelNodeId }[],
 ): void {
   for (const { kernelNodeId } of kernelNodeIds) forgetOne(context, kernelNodeId);
 }
 
-function forgetOne(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, kernelNodeId: KernelNodeId): void {
+function forgetOne(context: Rows & LocalFiles & Kernel & Remote & Host, kernelNodeId: KernelNodeId): void {
   const { metadata, fileState, cacheFiles } = context;
   try {
     const inode = metadata.inodes.ofKernelNodeId(kernelNodeId);
@@ -51,7 +51,7 @@ export function onLookup({ fileState }: Pick<LocalFiles, "fileState">, { id, ker
     if (inode === id) fileState.forgottenByKernel.delete(forgottenByKernel);
 }
 
-function dropLater(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, wait: number): void {
+function dropLater(context: Rows & LocalFiles & Kernel & Remote & Host, wait: number): void {
   const { fileState, runtime } = context;
   fileState.forgetTimer ??= runtime.setTimer(wait, () => {
     fileState.forgetTimer = undefined;
@@ -61,14 +61,14 @@ function dropLater(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host
 }
 
 /** Removes the waiting orphans at once. For a takeover: the next daemon would not know that they were forgotten. */
-export function dropForgottenByKernel(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): void {
+export function dropForgottenByKernel(context: Rows & LocalFiles & Kernel & Remote & Host): void {
   const { fileState } = context;
   fileState.forgetTimer?.cancel();
   fileState.forgetTimer = undefined;
   while (fileState.forgottenByKernel.size > 0) dropSome(context);
 }
 
-function dropSome(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): void {
+function dropSome(context: Rows & LocalFiles & Kernel & Remote & Host): void {
   const { fileState } = context;
   const some = [...fileState.forgottenByKernel.keys()].slice(0, SLICE);
   for (const kernelNodeId of some) fileState.forgottenByKernel.delete(kernelNodeId);
@@ -76,10 +76,7 @@ function dropSome(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host)
 }
 
 /** Drops these kernel node ids, SLICE at most, with one commit. */
-export function dropTogether(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
-  some: readonly KernelNodeId[],
-): void {
+export function dropTogether(context: Rows & LocalFiles & Kernel & Remote & Host, some: readonly KernelNodeId[]): void {
   const { metadata } = context;
   try {
     const parts = metadata.transaction(() =>
@@ -93,7 +90,7 @@ export function dropTogether(
 }
 
 /** The rows can be changed again: repeats the removals that failed. */
-export function repeatForgets(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): void {
+export function repeatForgets(context: Rows & LocalFiles & Kernel & Remote & Host): void {
   const { forgetsToRepeat } = context.fileState;
   const again = [...forgetsToRepeat].map((kernelNodeId) => ({ kernelNodeId }));
   forgetsToRepeat.clear();

@@ -300,10 +300,7 @@ async function closeFile(context: Rows & LocalFiles & Remote & Host, cacheFile: 
 /**
  * Records size and mtime of a written file in the rows. Rejects with ESTALE, or with errors of the disk or the rows.
  */
-export async function persistStat(
-  context: Rows & LocalFiles & Kernel & Uploads & Host,
-  cacheFile: OpenCacheFile,
-): Promise<void> {
+export async function persistStat(context: Rows & LocalFiles & Kernel & Host, cacheFile: OpenCacheFile): Promise<void> {
   // A passthrough write after this look is another change, which the next look finds.
   let look = await detectWrites(context, cacheFile);
   while (cacheFile.changes.hasUnpersistedStat) {
@@ -346,7 +343,7 @@ function isUnchangedSince(cacheFile: OpenCacheFile, { writes, inFlight, timesSet
 }
 
 function recordStat(
-  context: Rows & Kernel & Uploads & Host,
+  context: Rows & Kernel & Host,
   cacheFile: OpenCacheFile,
   { size, allocated, mtime }: FileStat,
 ): void {

@@ -2,7 +2,7 @@
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
-import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows } from "../core/index.ts";
 import { dropKernelNodeId } from "./open-close.ts";
 import type { LocalFiles } from "./room.ts";
 import { removeSnapshot } from "./snapshot-source.ts";
@@ -13,10 +13,7 @@ import { forgetFailures } from "./unreadable.ts";
  * goes. An open file goes when it is closed: its RELEASE, which the kernel sent before the FORGET, may still be under
  * way. A file that an upload needs goes when the upload is over.
  */
-export function dropIfUnused(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
-  kernelNodeId: KernelNodeId,
-): void {
+export function dropIfUnused(context: Rows & LocalFiles & Kernel & Remote & Host, kernelNodeId: KernelNodeId): void {
   const inode = context.metadata.inodes.ofKernelNodeId(kernelNodeId);
   if (inode === undefined || inode.id === ROOT_INODE) return;
   if (context.cacheFiles.has(kernelNodeId)) {
@@ -31,7 +28,7 @@ export function dropIfUnused(
 }
 
 /** The file was closed, or its upload is over: the removal is tried once more. */
-function dropAtLast(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, kernelNodeId: KernelNodeId): void {
+function dropAtLast(context: Rows & LocalFiles & Kernel & Remote & Host, kernelNodeId: KernelNodeId): void {
   try {
     dropIfUnused(context, kernelNodeId);
   } catch (error) {
@@ -72,7 +69,7 @@ function isRenewedOrphan({ metadata }: Rows, { id, kernelNodeId }: Inode): boole
  * Call it in a transaction. Removes an orphan with all its kernel node ids, snapshots and bytes, unless one of them is
  * open.
  */
-export function removeInode(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host, inode: Inode): void {
+export function removeInode(context: Rows & LocalFiles & Kernel & Remote & Host, inode: Inode): void {
   const { metadata, cacheFiles } = context;
   const kernelNodeIds = metadata.inodes.kernelNodeIds(inode.id);
   if (kernelNodeIds.some((kernelNodeId) => cacheFiles.has(kernelNodeId))) return;

@@ -7,7 +7,7 @@
  * before a first byte changes. Whenever the rows have to be true, write detection finds its writes by the file's size
  * and times (write-detection.ts).
  */
-import type { Host, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Remote, Rows } from "../core/index.ts";
 import { requireCurrent } from "./backing-file.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { logDirty } from "./dirty-file-log.ts";
@@ -28,7 +28,7 @@ const WRITERS_ROOM = 1024 ** 3;
  * file. Rejects with ESTALE, or with errors of the disk or the rows. No handle is counted when it rejects.
  */
 export async function attachPassthrough(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,
   write: boolean,
 ): Promise<number | undefined> {
@@ -82,14 +82,11 @@ function mayUsePassthrough(context: Rows & LocalFiles & Remote, cacheFile: OpenC
 }
 
 /** Admits a passthrough writer: after this resolves, bytes may change at any time without a message. */
-export async function admitWriter(
-  context: Rows & LocalFiles & Uploads & Host,
-  cacheFile: OpenCacheFile,
-): Promise<void> {
+export async function admitWriter(context: Rows & LocalFiles & Host, cacheFile: OpenCacheFile): Promise<void> {
   await cacheFile.passthrough.admitOnce(() => prepare(context, cacheFile));
 }
 
-async function prepare(context: Rows & LocalFiles & Uploads & Host, cacheFile: OpenCacheFile): Promise<void> {
+async function prepare(context: Rows & LocalFiles & Host, cacheFile: OpenCacheFile): Promise<void> {
   if (cacheFile.passthrough.lastStat !== undefined) return;
   for (;;) {
     expectWrites(context, cacheFile);
@@ -115,7 +112,7 @@ function isExpected(context: Rows, cacheFile: OpenCacheFile): boolean {
 }
 
 /** Stores in rows and dirty-file log that the file may change, so that both say so after a crash. */
-function expectWrites(context: Rows & Uploads & Host, cacheFile: OpenCacheFile): void {
+function expectWrites(context: Rows & Host, cacheFile: OpenCacheFile): void {
   const { metadata } = context;
   const inode = requireCurrent(context, cacheFile.kernelNodeId);
   if (inode.content === "dirty") {

@@ -5,7 +5,7 @@
  */
 import { formatTime } from "../../lib/time.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
-import type { Host, Rows, Uploads } from "../core/index.ts";
+import type { Host, Rows } from "../core/index.ts";
 import { isContentDirty, reopenFile, requireCurrent } from "./backing-file.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { alone } from "./file-state.ts";
@@ -20,7 +20,7 @@ import { mtimeOf } from "./times.ts";
  * file cannot be opened as it was.
  */
 export async function resumeFile(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Host,
   kernelNodeId: KernelNodeId,
   handles: readonly { write: boolean; backing: number | undefined }[],
 ): Promise<OpenCacheFile> {
@@ -45,7 +45,7 @@ export async function resumeFile(
  * as resumeFile does.
  */
 export async function resumeMapped(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Host,
   kernelNodeId: KernelNodeId,
 ): Promise<OpenCacheFile> {
   const read = context.cacheFiles.get(kernelNodeId);
@@ -85,7 +85,7 @@ function reopen(
 }
 
 async function resumeWriting(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Host,
   cacheFile: OpenCacheFile,
   isPassthrough: boolean,
 ): Promise<void> {

@@ -1,7 +1,7 @@
 /** Before a byte of a cache file changes, the rows say that the content is dirty and no longer durable. */
 import type { Inode } from "../../metadata/inodes.ts";
 import { FsError } from "../api/index.ts";
-import type { Host, Rows, Uploads } from "../core/index.ts";
+import type { Host, Rows } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { logDirty } from "./dirty-file-log.ts";
 
@@ -9,11 +9,7 @@ import { logDirty } from "./dirty-file-log.ts";
  * Counts a change. Before the first one since the last snapshot or clean state, it sets the content dirty in the rows.
  * `at`: the time of the change. Throws ESTALE when the kernel node id is superseded.
  */
-export function setContentDirty(
-  context: Rows & Uploads & Host,
-  cacheFile: OpenCacheFile,
-  at = context.runtime.elapsed(),
-): void {
+export function setContentDirty(context: Rows & Host, cacheFile: OpenCacheFile, at = context.runtime.elapsed()): void {
   const { metadata, runtime } = context;
   if (!cacheFile.changes.isContentDirty) {
     let marked: Inode | undefined;

@@ -6,7 +6,7 @@ import type { ContentSource } from "../../contract/http.ts";
 import { systemError } from "../../lib/system-error.ts";
 import type { Snapshot } from "../../metadata/attempts.ts";
 import type { SnapshotId } from "../../metadata/ids.ts";
-import type { Host, Rows, Uploads } from "../core/index.ts";
+import type { Host, Rows } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { removeSoon } from "./file-removal.ts";
 import type { LocalFiles } from "./room.ts";
@@ -45,7 +45,7 @@ function goneSource(path: string, size: number): ContentSource {
  * The snapshot was sent, or is not wanted any more. If another attempt will still send it (for another name of the
  * file), it stays until then.
  */
-export function dropSnapshot(context: Rows & LocalFiles & Uploads & Host, id: SnapshotId): void {
+export function dropSnapshot(context: Rows & LocalFiles & Host, id: SnapshotId): void {
   const snapshot = context.metadata.snapshots.get(id);
   if (snapshot === undefined || context.metadata.attempts.ofSnapshot(id).length > 0) return;
   context.cancellations.delete(snapshot.inode);

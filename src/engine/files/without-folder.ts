@@ -8,7 +8,7 @@ import { closeCacheFile, persistStat } from "./open-close.ts";
 import type { LocalFiles } from "./room.ts";
 
 /** Keeps changed files open, and records their newest sizes in the rows. */
-export function keepOpenForUpload(context: Rows & LocalFiles & Kernel & Uploads & Host): void {
+export function keepOpenForUpload(context: Rows & LocalFiles & Kernel & Host): void {
   const { cacheFiles, fileState, metadata, log } = context;
   const changed = [...cacheFiles.values()].filter(
     (cacheFile) => metadata.inodes.get(cacheFile.inode)?.content !== "clean",

@@ -6,7 +6,7 @@
 import { touchesRange } from "../../lib/ranges.ts";
 import { bytesWritten } from "../../lib/system-error.ts";
 import { type Caller, FsError, fromDisk, type HandleId } from "../api/index.ts";
-import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, Remote, Rows } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import { despiteFullDisk } from "./disk-room.ts";
 import { grantWrite } from "./fast-path.ts";
@@ -26,7 +26,7 @@ export const ZERO_RANGE = 16;
  * with an FsError: ENOSPC, EDQUOT, EFBIG, or as fromDisk says.
  */
 export async function writeBytes(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Kernel & Remote & Host,
   handle: HandleId,
   cacheFile: OpenCacheFile,
   offset: number,
@@ -65,7 +65,7 @@ async function writeAsFits(
 
 /** Sets the size, in bytes. New bytes behind the old end are zeros. Rejects as writeBytes does. */
 export async function truncateBytes(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Remote & Host,
   caller: Caller,
   cacheFile: OpenCacheFile,
   size: number,
@@ -90,7 +90,7 @@ export async function truncateBytes(
  * does.
  */
 export async function allocateBytes(
-  context: Rows & LocalFiles & Remote & Uploads & Host,
+  context: Rows & LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,
   mode: number,
   offset: number,
@@ -140,7 +140,7 @@ function requireGrowth(
 }
 
 async function change<T>(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Host,
   cacheFile: OpenCacheFile,
   start: number,
   end: number,

@@ -2,7 +2,7 @@
 import { type ElapsedTime, earlierOf, laterOf, plus } from "../../lib/clocks.ts";
 import { type FileStat, isSameStat } from "../../lib/files.ts";
 import { toMilliseconds } from "../../lib/time.ts";
-import type { Host, Rows, Uploads } from "../core/index.ts";
+import type { Host, Rows } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 import type { KnownStat } from "./passthrough-use.ts";
 import type { LocalFiles } from "./room.ts";
@@ -25,7 +25,7 @@ export interface Look {
  * disk or the rows.
  */
 export async function detectWrites(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Host,
   cacheFile: OpenCacheFile,
 ): Promise<Look | undefined> {
   for (;;) {

@@ -5,14 +5,14 @@ import { clampTime, formatTime, type Time } from "../../lib/time.ts";
 import { VALUE_BYTES_MAX } from "../../metadata/attribute-limits.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { type Attributed, type Caller, FsError, type KernelNodeId, type SetAttributes } from "../api/index.ts";
-import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
 import type { Account, Tree } from "../tree/index.ts";
 import type { Outgoing } from "../upload/index.ts";
 import { commitRequest } from "./request-log.ts";
 import { truncate } from "./write.ts";
 
 export async function setattr(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Outgoing,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
   caller: Caller,
   kernelNodeId: KernelNodeId,
   change: SetAttributes,
@@ -31,7 +31,7 @@ export async function setattr(
 
 /** Sets everything but the size. */
 async function setRest(
-  context: Rows & LocalFiles & Kernel & Uploads & Host & Tree,
+  context: Rows & LocalFiles & Kernel & Host & Tree,
   caller: Caller,
   kernelNodeId: KernelNodeId,
   change: SetAttributes,
@@ -123,7 +123,7 @@ function checkXattrName(name: string): void {
 }
 
 export async function setxattr(
-  context: Rows & Kernel & Uploads & Host & Tree,
+  context: Rows & Kernel & Host & Tree,
   caller: Caller,
   kernelNodeId: KernelNodeId,
   name: string,
@@ -142,7 +142,7 @@ export async function setxattr(
 }
 
 export async function removexattr(
-  context: Rows & Kernel & Uploads & Host & Tree,
+  context: Rows & Kernel & Host & Tree,
   caller: Caller,
   kernelNodeId: KernelNodeId,
   name: string,
@@ -157,7 +157,7 @@ export async function removexattr(
 }
 
 function changeXattrs(
-  context: Rows & Kernel & Uploads & Host & Tree,
+  context: Rows & Kernel & Host & Tree,
   caller: Caller,
   kernelNodeId: KernelNodeId,
   change: (xattrs: Record<string, string>) => Record<string, string>,

@@ -15,7 +15,7 @@ import {
   type Opened,
   type OpenFlags,
 } from "../api/index.ts";
-import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
 import type { Incoming } from "../remote/index.ts";
 import type { Tree } from "../tree/index.ts";
 import type { Outgoing } from "../upload/index.ts";
@@ -260,7 +260,7 @@ export async function readlink(context: Tree, kernelNodeId: KernelNodeId): Promi
  * together.
  */
 export async function link(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Incoming,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
   caller: Caller,
   kernelNodeId: KernelNodeId,
   parent: KernelNodeId,

@@ -10,7 +10,7 @@ import { NO_RANGES } from "../../lib/ranges.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { After, InodeId, KernelNodeId, NodeRowId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import { type Host, hasVersion, type LocalFiles, type Remote, type Rows, type Uploads } from "../core/index.ts";
+import { type Host, hasVersion, type LocalFiles, type Remote, type Rows } from "../core/index.ts";
 import { isStandIn, type Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { READERS } from "./follow.ts";
@@ -33,9 +33,7 @@ export interface RollbackRecovery {
   forget(): void;
 }
 
-export function createRollbackRecovery(
-  context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync,
-): RollbackRecovery {
+export function createRollbackRecovery(context: Rows & LocalFiles & Remote & Host & Tree & Sync): RollbackRecovery {
   const { metadata, log } = context;
   /** Kernel node ids whose versions the gateway has. */
   const there = new Set<KernelNodeId>();
@@ -117,7 +115,7 @@ async function isTrue(context: Rows & LocalFiles & Host, inode: Inode, signal: A
 
 /** Makes the content dirty in one transaction, unless the file has another content by now, or is gone. */
 function keep(
-  context: Rows & LocalFiles & Uploads & Host & Tree,
+  context: Rows & LocalFiles & Host & Tree,
   id: InodeId,
   kernelNodeId: KernelNodeId,
   heads: ReadonlyMap<NodeRowId, string>,

@@ -9,7 +9,7 @@ import type { CacheFileRow } from "../../metadata/cache-files.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
 import type { Incoming } from "../remote/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -20,7 +20,7 @@ import { prepareSweep } from "./sweep.ts";
 
 /** Resolves when everything is recovered, the sweep included. */
 export async function recoverContents(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Incoming & Outgoing,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Sync & Incoming & Outgoing,
 ): Promise<void> {
   await (await recoverOpenFiles(context))?.();
 }
@@ -31,7 +31,7 @@ export async function recoverContents(
  * returns, if any, does the rest while the mount is used; see sweep.ts. Rejects when the disk or the database fails.
  */
 export async function recoverOpenFiles(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Incoming & Outgoing,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Sync & Incoming & Outgoing,
   resumed?: Resumed,
 ): Promise<(() => Promise<void>) | undefined> {
   const { inodes } = context.metadata;
@@ -79,7 +79,7 @@ async function mappedOf(
   return mapped;
 }
 
-async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: Inode): Promise<void> {
+async function recoverInode(context: Rows & LocalFiles & Host, inode: Inode): Promise<void> {
   const { metadata, runtime, paths } = context;
   // The last writer is gone, or has a superseded version open. Only the end of its mark was not stored yet.
   if (inode.content === "clean") return;
@@ -129,7 +129,7 @@ async function recoverInode(context: Rows & LocalFiles & Uploads & Host, inode: 
  * hash it counts as changed until the write-back loop takes a snapshot.
  */
 async function recoverOpen(
-  context: Rows & LocalFiles & Uploads & Host,
+  context: Rows & LocalFiles & Host,
   inode: Inode,
   row: CacheFileRow | undefined,
 ): Promise<void> {

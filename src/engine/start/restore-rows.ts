@@ -17,7 +17,7 @@ import type { After, InodeId, KernelNodeId, SnapshotId } from "../../metadata/id
 import type { Inode } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { Host, LocalFiles, Remote, Rows, Uploads } from "../core/index.ts";
+import type { Host, LocalFiles, Remote, Rows } from "../core/index.ts";
 import type { Incoming } from "../remote/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
@@ -63,7 +63,7 @@ export async function bringBack(context: Needs["context"], needsCheck: boolean):
 }
 
 interface Needs {
-  readonly context: Rows & LocalFiles & Remote & Uploads & Host & Tree & Sync & Incoming;
+  readonly context: Rows & LocalFiles & Remote & Host & Tree & Sync & Incoming;
   readonly list: DirtyLogContent;
   /** Kernel node ids that have a file. */
   readonly files: Set<KernelNodeId>;

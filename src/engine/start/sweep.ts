@@ -12,7 +12,7 @@ import { SHARD } from "../../content/layout.ts";
 import { hasCode } from "../../lib/system-error.ts";
 import type { Snapshot } from "../../metadata/attempts.ts";
 import type { InodeId, KernelNodeId, SnapshotId } from "../../metadata/ids.ts";
-import type { Host, LocalFiles, Rows, Uploads } from "../core/index.ts";
+import type { Host, LocalFiles, Rows } from "../core/index.ts";
 
 /** Rows looked at in one go. */
 const SLICE = 50;
@@ -31,7 +31,7 @@ interface Before {
  * Call it before the mount is used. The returned function does the work, and may run while the mount is used. It
  * rejects when the disk or the database fails.
  */
-export function prepareSweep(context: Rows & LocalFiles & Uploads & Host, isResumed = false): () => Promise<void> {
+export function prepareSweep(context: Rows & LocalFiles & Host, isResumed = false): () => Promise<void> {
   const { inodes, snapshots } = context.metadata;
   const before: Before = {
     // After a takeover the kernel may know these still. They stay until it forgets them, or until the next mount.
@@ -43,7 +43,7 @@ export function prepareSweep(context: Rows & LocalFiles & Uploads & Host, isResu
   return () => sweep(context, before);
 }
 
-async function sweep(context: Rows & LocalFiles & Uploads & Host, before: Before): Promise<void> {
+async function sweep(context: Rows & LocalFiles & Host, before: Before): Promise<void> {
   const { dirtyLog, restored, fileState, log } = context;
   await forgetSuperseded(context, before.superseded);
   await removeOrphan(context, before.orphans);
@@ -119,11 +119,7 @@ async function shardsOf({ paths, metadata }: Rows & LocalFiles, kind: "live" | "
  * bytes, and snapshots of such a file are dropped. The list of files is older than the rows. So each finding is checked
  * again under `alone`.
  */
-async function sweepCacheFile(
-  context: Rows & LocalFiles & Uploads & Host,
-  shard: number,
-  before: Before,
-): Promise<void> {
+async function sweepCacheFile(context: Rows & LocalFiles & Host, shard: number, before: Before): Promise<void> {
   const { metadata, paths, cacheFiles } = context;
   if (!(await goesOn(context))) return;
   const files = new Set(await paths.inShard("live", shard));
@@ -176,11 +172,7 @@ async function quarantineUnknown(context: Rows & LocalFiles, kernelNodeId: Kerne
 }
 
 /** Sweeps one shard of the snapshots that have files of their own, which are rare. */
-async function sweepSnapshotFiles(
-  context: Rows & LocalFiles & Uploads & Host,
-  shard: number,
-  before: Before,
-): Promise<void> {
+async function sweepSnapshotFiles(context: Rows & LocalFiles & Host, shard: number, before: Before): Promise<void> {
   const { metadata, paths } = context;
   if (!(await goesOn(context))) return;
   const files = new Set(await paths.inShard("generation", shard));
@@ -208,7 +200,7 @@ async function judgeSnapshotFile(context: Rows & LocalFiles & Host, id: Snapshot
 }
 
 /** Drops the snapshot if its file is absent, because it cannot be sent. */
-async function dropIfAbsent(context: Rows & LocalFiles & Uploads & Host, { id }: Snapshot): Promise<void> {
+async function dropIfAbsent(context: Rows & LocalFiles & Host, { id }: Snapshot): Promise<void> {
   const { metadata, paths } = context;
   const pathOf = ({ kernelNodeId }: Snapshot) =>
     kernelNodeId === null ? paths.snapshot(id) : paths.cacheFile(kernelNodeId);
@@ -222,7 +214,7 @@ async function dropIfAbsent(context: Rows & LocalFiles & Uploads & Host, { id }:
   }
 }
 
-function dropStaleSnapshot(context: Rows & LocalFiles & Uploads & Host, snapshot: Snapshot): void {
+function dropStaleSnapshot(context: Rows & LocalFiles & Host, snapshot: Snapshot): void {
   const { metadata, runtime } = context;
   metadata.transaction(() => {
     for (const { id } of metadata.attempts.ofSnapshot(snapshot.id)) metadata.attempts.abandon(id, runtime.now());

@@ -71,7 +71,7 @@ export function adoptNode(
 }
 
 /** Adopts the place only. Other news of the node is decided later. */
-export function adoptPlace(context: Rows & Uploads & Host & Tree, row: NodeRow, node: Node): Adopted {
+export function adoptPlace(context: Rows & Host & Tree, row: NodeRow, node: Node): Adopted {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined || row.base === null) return NOT_YET;
@@ -81,7 +81,7 @@ export function adoptPlace(context: Rows & Uploads & Host & Tree, row: NodeRow, 
   return adopted;
 }
 
-function takePlace(context: Rows & Uploads & Host & Tree, entry: Entry, node: Node): Adopted {
+function takePlace(context: Rows & Host & Tree, entry: Entry, node: Node): Adopted {
   const { metadata } = context;
   const folder = node.parentId === null ? undefined : undeleteFolder(context, node.parentId);
   if (folder === undefined) return NOT_YET;
@@ -109,7 +109,7 @@ function takePlace(context: Rows & Uploads & Host & Tree, entry: Entry, node: No
  * Here, the target folder is inside the folder that moves, because a program moved an ancestor of the target into it.
  * The remote place wins, so that ancestor goes back to its place at the gateway.
  */
-function openCircle(context: Rows & Uploads & Host & Tree, target: InodeId, moved: InodeId): void {
+function openCircle(context: Rows & Host & Tree, target: InodeId, moved: InodeId): void {
   const { metadata } = context;
   let current = target;
   let nearest: Entry | undefined;
@@ -321,7 +321,7 @@ function leaveInode(context: Rows & LocalFiles & Uploads & Host & Tree, entry: E
  * folder comes back, because something lives in it. Undefined: the folder is not known.
  */
 export function undeleteFolder(
-  context: Rows & Uploads & Host & Tree,
+  context: Rows & Host & Tree,
   nodeId: string,
   visited = new Set<string>(),
 ): InodeId | undefined {

@@ -224,7 +224,7 @@ export function addTombstone(context: Rows & Remote & Host, { nodeId, seen, base
  * The node of the row was, in base, at this place, and is not any more. The row that waits for the name is planned
  * again, and so is the row of the folder.
  */
-export function leftPlace(context: Rows & Uploads & Tree, row: NodeRow): void {
+export function leftPlace(context: Rows & Tree, row: NodeRow): void {
   const { metadata } = context;
   if (row.base?.parent == null) return;
   const folderRow = metadata.nodes.ofNodeId(row.base.parent);
@@ -259,7 +259,7 @@ function undelete(
   return true;
 }
 
-function removeLocal(context: Rows & LocalFiles & Remote & Uploads & Host & Tree, row: NodeRow): void {
+function removeLocal(context: Rows & LocalFiles & Remote & Host & Tree, row: NodeRow): void {
   const { metadata } = context;
   addTombstone(context, row);
   context.nodeRows.drop(row.id);

@@ -3,14 +3,14 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import { isWhole } from "../../metadata/cache-files.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Base, NodeRow } from "../../metadata/nodes.ts";
-import type { LocalFiles, Request, Rows, Uploads } from "../core/index.ts";
+import type { LocalFiles, Request, Rows } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { isStandIn } from "./effect.ts";
 import { knowSaves } from "./link-groups.ts";
 
 /** The sent content is a version now. It becomes clean, unless it has changed meanwhile. */
 export function adoptVersion(
-  context: Rows & LocalFiles & Uploads & Tree,
+  context: Rows & LocalFiles & Tree,
   row: NodeRow,
   attempt: Attempt<Request>,
   base: Base,
@@ -34,7 +34,7 @@ export function adoptVersion(
 }
 
 /** The plan found nothing to do. Content that was written again with the bytes of base becomes clean. */
-export function agreeOnContent(context: Rows & LocalFiles & Uploads & Tree, row: NodeRow): void {
+export function agreeOnContent(context: Rows & LocalFiles & Tree, row: NodeRow): void {
   const { base, nodeId } = row;
   const inode = context.nodeRows.inodeOf(row);
   if (inode?.content !== "dirty" || inode.hash === null || nodeId === null || base === null) return;
@@ -42,7 +42,7 @@ export function agreeOnContent(context: Rows & LocalFiles & Uploads & Tree, row:
 }
 
 function recordVersion(
-  context: Rows & LocalFiles & Uploads,
+  context: Rows & LocalFiles,
   inode: Inode,
   nodeId: string,
   base: Base,

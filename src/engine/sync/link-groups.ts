@@ -130,7 +130,7 @@ function hasAtNode({ nodeRows }: Pick<Tree, "nodeRows">, inode: Inode, { content
  * A program removed the name here, and another mount wrote to the node. The names that are left show that content, and
  * their nodes get it before this node is deleted.
  */
-export function leaveToOthers(context: Rows & LocalFiles & Uploads & Tree, node: Node): void {
+export function leaveToOthers(context: Rows & LocalFiles & Tree, node: Node): void {
   const other = joinGroup(context, node);
   if (other?.content === "clean" && other.originNode === node.id) context.queue.setInodeDirty(other.id);
 }
@@ -162,7 +162,7 @@ function matchOf(context: Joining, node: Node, except?: number): Match | undefin
  * The inode that the node's name belongs to, if the node's group has one here. If the node's content is newer, the
  * inode shows it afterwards.
  */
-export function joinGroup(context: Rows & LocalFiles & Uploads & Tree, node: Node, except?: number): Inode | undefined {
+export function joinGroup(context: Rows & LocalFiles & Tree, node: Node, except?: number): Inode | undefined {
   const { inode, order } = matchOf(context, node, except) ?? {};
   if (inode === undefined || order === "behind") return inode;
   if (order === "same") return knowSaves(context, inode, node.attributes.link);
@@ -187,7 +187,7 @@ export function enterGroup({ metadata }: Needs, inode: Inode, node: Node): Inode
  * Some names of the group came in before the inode was known to belong to it, or were apart from its former content.
  * Their inodes are united with this one. Returns the inode that goes on; undefined if there were no such names.
  */
-export function gatherNames(context: Rows & LocalFiles & Uploads & Tree, inode: Inode): Inode | undefined {
+export function gatherNames(context: Rows & LocalFiles & Tree, inode: Inode): Inode | undefined {
   const { metadata } = context;
   if (inode.linkGroup === null) return undefined;
   let one: Inode | undefined;
@@ -207,7 +207,7 @@ export function gatherNames(context: Rows & LocalFiles & Uploads & Tree, inode: 
  * at the gateway. The inode that goes on keeps its id and its open files. Programs look up the names of the other one
  * again. Returns the inode that goes on.
  */
-export function unite(context: Rows & LocalFiles & Uploads & Tree, shown: Inode, other: Inode): Inode {
+export function unite(context: Rows & LocalFiles & Tree, shown: Inode, other: Inode): Inode {
   const { metadata } = context;
   if (!goesOnInstead(context, shown, other)) {
     giveNames(context, metadata.entries.ofInode(other.id), other, shown.id);
@@ -252,12 +252,12 @@ function showAs({ metadata }: Needs, inode: Inode, shown: Inode, rows: readonly 
 }
 
 /** The name becomes a name of the inode `to`. Attributes that a program changed, and that were not sent, go with it. */
-export function giveName(context: Rows & LocalFiles & Uploads, entry: Entry, from: Inode, to: InodeId): void {
+export function giveName(context: Rows & LocalFiles, entry: Entry, from: Inode, to: InodeId): void {
   giveNames(context, [entry], from, to);
 }
 
 /** Gives many names to the inode `to` in one go, so that each of thousands is looked at once. */
-function giveNames(context: Rows & LocalFiles & Uploads, entries: readonly Entry[], from: Inode, to: InodeId): void {
+function giveNames(context: Rows & LocalFiles, entries: readonly Entry[], from: Inode, to: InodeId): void {
   const { metadata } = context;
   for (const entry of entries) metadata.entries.setInode(entry.id, to);
   keepLinkLease(context, from.id, to);

@@ -41,7 +41,7 @@ export function freeConflictName(
 }
 
 /** The entry goes on under a conflict name, together with its node. */
-export function moveToConflictName(context: Rows & Uploads & Host, entry: Entry): void {
+export function moveToConflictName(context: Rows & Host, entry: Entry): void {
   const { metadata } = context;
   const name = entry.gatewayName ?? entry.name;
   metadata.entries.move(entry.id, entry.parent, freeConflictName(context, entry.parent, name));
@@ -53,7 +53,7 @@ export function moveToConflictName(context: Rows & Uploads & Host, entry: Entry)
  * The gateway has moved or removed the node, and that will be carried out here. Until then the entry has a name that is
  * not in use (no program can give a name with "/").
  */
-export function moveToTemporaryName(context: Rows & Uploads, entry: Entry): void {
+export function moveToTemporaryName(context: Rows, entry: Entry): void {
   const { metadata } = context;
   metadata.entries.move(entry.id, entry.parent, `/${entry.id}`, entry.gatewayName ?? entry.name);
   context.queue.enqueue(metadata.nodes.ofEntry(entry.id));

@@ -4,7 +4,7 @@ import type { Node } from "../../contract/resources.ts";
 import type { InodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
-import type { LocalFiles, Rows, Uploads } from "../core/index.ts";
+import type { LocalFiles, Rows } from "../core/index.ts";
 
 type Needs = Pick<Rows, "metadata">;
 
@@ -26,7 +26,7 @@ export function isLike(inode: Inode, { contentHash, attributes }: Pick<Node, "co
  * behind and none is looked at.
  */
 export function keepInOthers(
-  context: Pick<Rows & LocalFiles & Uploads, "metadata" | "cacheFiles" | "queue">,
+  context: Pick<Rows & LocalFiles, "metadata" | "cacheFiles" | "queue">,
   inode: InodeId,
   row: NodeRow | undefined,
 ): void {
@@ -39,7 +39,7 @@ export function keepInOthers(
   haveFromOthers(context, inode);
 }
 
-function markBehind(context: Pick<Rows & Uploads, "metadata" | "queue">, id: InodeId): void {
+function markBehind(context: Pick<Rows, "metadata" | "queue">, id: InodeId): void {
   const inode = context.metadata.inodes.get(id);
   if (inode === undefined) return;
   for (const row of rowsOfInode(context, id)) if (!hasAll(row, inode)) context.queue.setNodeDirty(row);

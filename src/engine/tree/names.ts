@@ -125,7 +125,7 @@ export function makeFolder(
  * A program removed a name. If its node exists at the gateway, a deletion is queued. Until the deletion is sent, the
  * node still belongs to the name.
  */
-export function removeName(context: Rows & LocalFiles & Uploads & Host, entry: Entry): void {
+export function removeName(context: Rows & LocalFiles & Host, entry: Entry): void {
   const row = context.metadata.nodes.ofEntry(entry.id);
   context.metadata.entries.remove(entry.id);
   if (row !== undefined) orphan(context, row, leftBehind(context, row, entry));
@@ -144,7 +144,7 @@ function leftBehind({ runtime }: Host, { kind, nodeId }: NodeRow, { parent, name
 }
 
 /** The row lost its entry. A deletion is queued; if the gateway never heard of the node, the row is dropped. */
-function orphan(context: Rows & LocalFiles & Uploads & Host, row: NodeRow, left: Left = {}): void {
+function orphan(context: Rows & LocalFiles & Host, row: NodeRow, left: Left = {}): void {
   const { metadata } = context;
   context.snapshotFiles.cancelUpload(row.id);
   if (row.nodeId === null && metadata.attempts.openOf(row.id) === undefined) {
@@ -246,7 +246,7 @@ function giveNode(
 }
 
 /** Renames a file over an existing one: the target's entry keeps its node and takes the source's inode. */
-export function replaceTarget(context: Rows & LocalFiles & Uploads & Host, source: Entry, target: Entry): void {
+export function replaceTarget(context: Rows & LocalFiles & Host, source: Entry, target: Entry): void {
   const { metadata } = context;
   const sourceRow = metadata.nodes.ofEntry(source.id);
   const targetRow = metadata.nodes.ofEntry(target.id);
@@ -280,7 +280,7 @@ export function moveName(
 }
 
 /** Two entries exchange their places. Their nodes go with their inodes. */
-export function exchangeNames(context: Rows & Uploads & Host, a: Entry, b: Entry): void {
+export function exchangeNames(context: Rows & Host, a: Entry, b: Entry): void {
   const { entries, nodes } = context.metadata;
   // Names are unique in a folder at every moment, so one entry steps aside first. No name contains "/".
   entries.move(a.id, a.parent, `/${a.id}`);
@@ -296,7 +296,7 @@ export function exchangeNames(context: Rows & Uploads & Host, a: Entry, b: Entry
 }
 
 function afterMove(
-  context: Rows & Uploads & Host,
+  context: Rows & Host,
   from: InodeId,
   to: InodeId,
   inode: InodeId,
@@ -308,7 +308,7 @@ function afterMove(
 }
 
 /** The names of a folder changed. One change has one time, as on a disk. */
-function touchFolder(context: Rows & Uploads & Host, folder: InodeId, time = fileTimeText(context)): void {
+function touchFolder(context: Rows & Host, folder: InodeId, time = fileTimeText(context)): void {
   const { inodes } = context.metadata;
   const inode = inodes.get(folder);
   if (inode === undefined) return;
