@@ -83,6 +83,15 @@ const everything = inEngine.reduce(
   (sum, path) => sum + (textOf(path).match(/[({,]\s*\w*\}?:\s*Context\b/g)?.length ?? 0),
   0,
 );
+const PARTS = ["Rows", "LocalFiles", "Kernel", "Remote", "Uploads", "Host"];
+const allParts = inEngine.reduce(
+  (sum, path) => sum + [...textOf(path).matchAll(/:\s*(\w+(?:\s*&\s*\w+)+)/g)].filter(hasAllParts).length,
+  0,
+);
+function hasAllParts([, annotation]) {
+  const names = new Set(annotation.split(/\s*&\s*/));
+  return PARTS.every((part) => names.has(part));
+}
 const largest = largestRecord();
 const lines = {
   [`files of ${engine}`]: inEngine.length,
@@ -94,6 +103,7 @@ const lines = {
   "names imported past doors, test": pastDoorsInTests,
   "names that tests of a room import from in it": ofTheirRoom,
   "parameters that take all of Context": everything,
+  "parameters that take all six parts": allParts,
   "largest record, fields that can be changed": `${largest?.fields} (${largest?.name})`,
   "lines of src": linesOf(sources),
   "lines of test": linesOf(tests),
