@@ -127,8 +127,6 @@ export interface LocalFiles {
   readonly cancellations: Map<InodeId, number>;
   /** An upper bound of the bytes that wait to be sent; undefined: not known yet; see files/space.ts. */
   readonly unsent: { mostly: number | undefined };
-  /** Why the rows were older than the files at the start, and how many files were recovered by the dirty-file log. */
-  readonly restored: { why: string | undefined; files: number };
 }
 
 /**

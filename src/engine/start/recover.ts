@@ -14,7 +14,7 @@ import type { Incoming } from "../remote/index.ts";
 import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import type { Outgoing } from "../upload/index.ts";
-import { bringBack } from "./restore-rows.ts";
+import { bringBack, type Restored } from "./restore-rows.ts";
 import { type Resumed, resumeAllMapped, resumeHandles, writtenBy } from "./resume.ts";
 import { prepareSweep } from "./sweep.ts";
 
@@ -22,22 +22,23 @@ import { prepareSweep } from "./sweep.ts";
 export async function recoverContents(
   context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Sync & Incoming & Outgoing,
 ): Promise<void> {
-  await (await recoverOpenFiles(context))?.();
+  await (await recoverOpenFiles(context)).sweep?.();
 }
 
 /**
  * The part of recovery that must be done before anything is served. Its cost depends on the number of files that were
- * open, and on nothing else, unless the machine went down or the rows are older than the files. The function it
- * returns, if any, does the rest while the mount is used; see sweep.ts. Rejects when the disk or the database fails.
+ * open, and on nothing else, unless the machine went down or the rows are older than the files. `sweep`, if any, does
+ * the rest while the mount is used; see sweep.ts. Rejects when the disk or the database fails.
  */
 export async function recoverOpenFiles(
   context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Sync & Incoming & Outgoing,
   resumed?: Resumed,
-): Promise<(() => Promise<void>) | undefined> {
+): Promise<{ readonly restored: Restored | undefined; readonly sweep: (() => Promise<void>) | undefined }> {
   const { inodes } = context.metadata;
   const needsCheck = context.powerLoss.wentDown();
   if (needsCheck) await context.powerLoss.judgeContents();
-  const wasOlder = await bringBack(context, needsCheck);
+  const restored = await bringBack(context, needsCheck);
+  const wasOlder = restored !== undefined;
   const inWriting = inodes.writing();
   const written = resumed === undefined ? new Set<KernelNodeId>() : writtenBy(resumed);
   const mapped = resumed === undefined ? [] : await mappedOf(context, inWriting, written);
@@ -59,11 +60,11 @@ export async function recoverOpenFiles(
   if (resumed !== undefined) await resumeHandles(context, resumed);
   await resumeAllMapped(context, mapped);
   context.detachedFiles.resolve();
-  const sweep = prepareSweep(context, resumed !== undefined);
-  if (!needsCheck && !wasOlder) return sweep;
+  const sweep = prepareSweep(context, { isResumed: resumed !== undefined, wasOlder });
+  if (!needsCheck && !wasOlder) return { restored, sweep };
   // A row may be about another file than the one of its number. So nothing is served before the sweep has ended.
   await sweep();
-  return undefined;
+  return { restored, sweep: undefined };
 }
 
 /** Files without an open writer that a program may still have mapped. The kernel writes to them by itself. */

@@ -34,36 +34,44 @@ const RECENT = 2 * 1024 * 1024;
  */
 const restoredNote = z.object({ why: z.string(), known: z.number().int().optional() });
 
+/** Why the rows were older than the files, and how many files were recovered by the dirty-file log. */
+export interface Restored {
+  readonly why: string;
+  files: number;
+}
+
 /**
- * Brings rows that are older than the files up to them. Returns whether they were. `needsCheck`: the machine went down.
+ * Brings rows that are older than the files up to them. Returns undefined if they were not. `needsCheck`: the machine
+ * went down.
  */
-export async function bringBack(context: Needs["context"], needsCheck: boolean): Promise<boolean> {
+export async function bringBack(context: Needs["context"], needsCheck: boolean): Promise<Restored | undefined> {
   const { metadata, paths, log } = context;
   const note = noteIn(metadata);
   // Power loss takes bytes of files as well as rows: see sync/power-loss.ts.
-  if (note === undefined && (needsCheck || !wasBrokenOff(metadata))) return false;
+  if (note === undefined && (needsCheck || !wasBrokenOff(metadata))) return undefined;
   const read = await context.dirtyLog.read(note === undefined ? RECENT : undefined);
   // The last lines of the list may never have reached the disk.
   const list = { ...read, isWhole: read.isWhole && !needsCheck };
-  if (note === undefined && !isAhead(context, list)) return false;
+  if (note === undefined && !isAhead(context, list)) return undefined;
   const why = note?.why ?? "the last changes of the database were lost";
-  context.restored.why = why;
   log.warn({ why }, "the database is older than the files: they are compared");
 
   const files = new Set<KernelNodeId>();
   for await (const kernelNodeId of paths.cacheFiles()) files.add(kernelNodeId);
   const known = note?.known ?? (await begin(context, why, list, files));
-  const needs: Needs = { context, list, files, known, needsCheck, gateway: { answers: true } };
+  const restored: Restored = { why, files: 0 };
+  const needs: Needs = { context, restored, list, files, known, needsCheck, gateway: { answers: true } };
   for (const word of list.written.values()) if (files.has(word.kernelNodeId)) await bringFile(needs, word);
   for (const kernelNodeId of files) if (!list.written.has(kernelNodeId)) await judgeUnconfirmed(needs, kernelNodeId);
   forgetDone(needs);
   metadata.settings.clear("restored");
-  log.warn({ why, files: context.restored.files }, "the rows are as new as the files again");
-  return true;
+  log.warn({ ...restored }, "the rows are as new as the files again");
+  return restored;
 }
 
 interface Needs {
   readonly context: Rows & LocalFiles & Remote & Host & Tree & Sync & Incoming;
+  readonly restored: Restored;
   readonly list: DirtyLogContent;
   /** Kernel node ids that have a file. */
   readonly files: Set<KernelNodeId>;
@@ -139,7 +147,7 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
     becomesChanged(needs, inode, word, stat, stillMissing);
     context.queue.setInodeDirty(inode.id);
   });
-  context.restored.files += 1;
+  needs.restored.files += 1;
 }
 
 /** Ranges of an incomplete file that were neither written nor fetched. On the disk they are holes. */
@@ -249,7 +257,7 @@ async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: R
     }
     becomesChanged(needs, inode, word, stat, missing);
   });
-  context.restored.files += 1;
+  needs.restored.files += 1;
 }
 
 function newInode(context: Tree, { mode }: Written) {
@@ -354,7 +362,7 @@ async function judgeUnconfirmed(needs: Needs, kernelNodeId: KernelNodeId): Promi
       );
       context.queue.setInodeDirty(inode.id);
     });
-    context.restored.files += 1;
+    needs.restored.files += 1;
     return;
   }
   const target = await paths.quarantine(paths.cacheFile(kernelNodeId), `live-${kernelNodeId}`);

@@ -198,7 +198,6 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const withFiles = addLocalFiles({
     ...createMemory({ metadata, runtime, settings, activity, handleTable, kernelCache }),
     disk,
-    restored: { why: undefined, files: 0 },
     get replays() {
       return replays;
     },
@@ -252,7 +251,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const resumed = beginMount(metadata, options.mount);
   if (resumed === undefined) metadata.transaction(() => metadata.past.forgetAll());
   if (resumed !== undefined) context.kernel.negativeUnknown();
-  const sweep = await recoverOpenFiles(context, resumed);
+  const { restored, sweep } = await recoverOpenFiles(context, resumed);
   runtime.step("start: recovered");
   metadata.settings.set("boot", settings.boot);
   // From here on bytes may be newer than the rows that power loss would leave.
@@ -325,7 +324,6 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     const written = metadata.settings.getNumber("written");
     const shown = Math.min(metadata.settings.getNumber("cursor"), metadata.settings.getNumber("indexed"));
     const { offlineSince } = network;
-    const { restored } = context;
     const detached = context.detachedFiles.all();
     const history = historyFolderName(context);
     return {
@@ -345,7 +343,7 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
       cacheBytes: metadata.cacheFiles.totalBytes(),
       cacheLimit: settings.cacheLimit,
       oldestPendingMs: oldest === null ? 0 : runtime.ageOf(oldest),
-      ...(restored.why === undefined ? {} : { restored: { why: restored.why, files: restored.files } }),
+      ...(restored === undefined ? {} : { restored }),
       ...(quota.limit === undefined
         ? {}
         : { quota: { limit: quota.limit, used: quota.used, waiting: quota.waiting() } }),

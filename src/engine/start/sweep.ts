@@ -25,26 +25,32 @@ interface Before {
   readonly orphans: number;
   readonly superseded: number;
   readonly snapshots: number;
+  /** The rows were older than the files. */
+  readonly wasOlder: boolean;
 }
 
 /**
  * Call it before the mount is used. The returned function does the work, and may run while the mount is used. It
  * rejects when the disk or the database fails.
  */
-export function prepareSweep(context: Rows & LocalFiles & Host, isResumed = false): () => Promise<void> {
+export function prepareSweep(
+  context: Rows & LocalFiles & Host,
+  { isResumed, wasOlder }: { readonly isResumed: boolean; readonly wasOlder: boolean },
+): () => Promise<void> {
   const { inodes, snapshots } = context.metadata;
   const before: Before = {
     // After a takeover the kernel may know these still. They stay until it forgets them, or until the next mount.
     orphans: isResumed ? 0 : inodes.newestOrphan(),
     superseded: isResumed ? 0 : inodes.newestSuperseded(),
     snapshots: snapshots.end(),
+    wasOlder,
   };
   context.fileState.sweepBegins();
   return () => sweep(context, before);
 }
 
 async function sweep(context: Rows & LocalFiles & Host, before: Before): Promise<void> {
-  const { dirtyLog, restored, fileState, log } = context;
+  const { dirtyLog, fileState, log } = context;
   await forgetSuperseded(context, before.superseded);
   await removeOrphan(context, before.orphans);
   for (const shard of await shardsOf(context, "live")) await sweepCacheFile(context, shard, before);
@@ -53,7 +59,7 @@ async function sweep(context: Rows & LocalFiles & Host, before: Before): Promise
   await context.cacheFiles.removeLeft().catch((error: unknown) => {
     log.warn({ err: error }, "files that are not needed could not be removed yet");
   });
-  if (dirtyLog.isNew || dirtyLog.isLong() || restored.why !== undefined) {
+  if (dirtyLog.isNew || dirtyLog.isLong() || before.wasOlder) {
     context.background("writing the list of changed files anew", () => context.dirtyFiles.renew());
   }
   context.runtime.step("start: swept");

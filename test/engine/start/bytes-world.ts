@@ -266,7 +266,6 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     runtime,
     paths: createLayout(slow, "/state"),
     dirtyLog: NO_LIST,
-    restored: { why: undefined, files: 0 },
     log,
     settings,
     accounts: NO_ACCOUNTS,

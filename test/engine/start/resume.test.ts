@@ -45,7 +45,7 @@ async function worldWith(isPassing = false) {
     const next = world.crash();
     Object.assign(next.context.handleTable, table);
     await before?.(next);
-    const sweep = await recoverOpenFiles(next.context, { handles: [...table.kept.values()] });
+    const { sweep } = await recoverOpenFiles(next.context, { handles: [...table.kept.values()] });
     await sweep?.();
     return next;
   };
@@ -179,7 +179,7 @@ test.each([
       const next = world.crash();
       Object.assign(next.context.handleTable, it.table);
       await taken(next);
-      await (await recoverOpenFiles(next.context, { handles: [...it.table.kept.values()] }))?.();
+      await (await recoverOpenFiles(next.context, { handles: [...it.table.kept.values()] })).sweep?.();
       return next;
     };
     const second = await then(first);
@@ -206,7 +206,7 @@ test.each([NEWS, TEXT])(
     await file.write(bytes, 0);
     await file.close();
     // Another mount: nobody has anything open.
-    await (await recoverOpenFiles(next.context))?.();
+    await (await recoverOpenFiles(next.context)).sweep?.();
     const isOther = bytes === NEWS;
     expect(next.context.metadata.inodes.get(inode.id)?.content).toBe(isOther ? "dirty" : undefined);
     expect(namesOf(next, inode)).toEqual(isOther ? ["a (conflict)"] : []);
@@ -407,7 +407,7 @@ test("whoever had a version open that was replaced takes no mark from who writes
   await world.close(former);
   context.metadata.transaction(() => context.metadata.settings.set("migrated", "x"));
   const next = world.crash();
-  await (await recoverOpenFiles(next.context))?.();
+  await (await recoverOpenFiles(next.context)).sweep?.();
   expect(next.inode(inode.id)).toMatchObject({ content: "dirty", size: 23 });
 });
 
@@ -418,7 +418,7 @@ test("a file whose last writer wrote nothing is clean after a crash too, where t
   await world.close(await world.open(inode, { write: true }));
   expect(world.inode(inode.id).content).toBe("clean");
   const next = world.crash();
-  await (await recoverOpenFiles(next.context))?.();
+  await (await recoverOpenFiles(next.context)).sweep?.();
   expect(next.inode(inode.id).content).toBe("clean");
 });
 
