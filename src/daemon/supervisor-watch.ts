@@ -20,8 +20,11 @@ export interface Overseer {
   onChange(tell: (identity: ProcessIdentity) => void): void;
 }
 
+/** So many supervisors as the setting `crashes` says may be started within this time. */
+const WITHIN_MS = 60_000;
+
 export function createSupervisorWatch(settings: DaemonSettings, first: ProcessIdentity, log: Logger): Overseer {
-  const mayReplace = rateLimit(settings.crashes, 60_000, systemClock.elapsed);
+  const mayReplace = rateLimit(settings.crashes, WITHIN_MS, systemClock.elapsed);
   let identity = first;
   let tell: (identity: ProcessIdentity) => void = () => {};
   return {

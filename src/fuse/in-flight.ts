@@ -25,8 +25,8 @@ export class InFlight<From extends Origin = Message> implements Caller {
   readonly started: ElapsedTime;
   /** False: it may take as long as the local disk does. */
   readonly hasDeadline: boolean;
-  /** A number of its own among all requests that wait; set by the table. */
-  place = -1;
+  /** A number of its own among all requests that wait; set by the table. Undefined: it is in no table yet. */
+  place: number | undefined;
   /** Set once, before the reply is sent. A later answer is dropped. */
   answered = false;
   interrupted = false;
@@ -46,7 +46,7 @@ export class InFlight<From extends Origin = Message> implements Caller {
 
   /** Undefined once it is answered: the kernel does not resend it then, and another request may have its place. */
   get mark(): Caller["mark"] {
-    return this.answered || this.place < 0 || !this.message.answerable ? undefined : this;
+    return !this.answered && this.message.answerable && hasPlace(this) ? this : undefined;
   }
 
   get id(): number {
@@ -90,6 +90,10 @@ export class InFlight<From extends Origin = Message> implements Caller {
     if (error === this.#reason) return true;
     return error instanceof Error && (error.name === "AbortError" || error.cause === this.#reason);
   }
+}
+
+function hasPlace<T extends { place: number | undefined }>(request: T): request is T & { place: number } {
+  return request.place !== undefined;
 }
 
 export interface InFlightTable<From extends Origin = Message> {
@@ -161,7 +165,7 @@ export function createInFlightTable<From extends Origin = Message>(
       if (requests.get(request.id) !== request) return;
       requests.delete(request.id);
       onRemoved(request, minus(clock.elapsed(), request.started));
-      freePlaces.push(request.place);
+      if (request.place !== undefined) freePlaces.push(request.place);
       if (requests.size > 0) return;
       const done = waiters;
       waiters = [];

@@ -17,6 +17,9 @@ import { type Logger, SILENT } from "../lib/log.ts";
 import { type Connection, openSqlite, type Statement } from "../lib/sqlite/index.ts";
 import { migrate } from "./schema.ts";
 
+/** Work in the background that failed unexpectedly, for example at a full disk, is tried again after this time. */
+export const STORE_RETRY_MS = 1000;
+
 export interface Store {
   /** Returns the statement of this text, prepared at its first use. */
   prepare<Row = unknown>(sql: string): Statement<unknown[], Row>;

@@ -28,7 +28,7 @@ export function undelete(values: Values<"undelete">): Promise<number> {
     const since = begin ?? beginningOf(gone, below);
     const withIt = deletedWith(gone, below, since);
     const back = begin === undefined ? await bringBack(gateway, gone, since, values["as-name"]) : undefined;
-    const { restored: inside, position } = await restoreBelow(gateway, withIt);
+    const { restored: inside, position } = await restoreBelow(gateway, withIt, back?.position);
     const node = back ?? gone;
     const left = below.length - inside;
     const inIt = inside === 0 ? "" : `, with ${formatCount(inside, "thing")} in it`;
@@ -36,7 +36,7 @@ export function undelete(values: Values<"undelete">): Promise<number> {
     const text = `Back: ${printable(node.path)} (deleted ${showTime(gone.deletedAt ?? null)})${inIt}`;
     const result = { node, restored: inside + (begin === undefined ? 1 : 0), left };
     const code = print(values.json, result, left === 0 ? `${text}.\n` : `${text}; ${stays}.\n`);
-    await awaitShown(mount, Math.max(position, back?.position ?? 0), values["settle-timeout"]);
+    await awaitShown(mount, position, values["settle-timeout"]);
     return code;
   });
 }
@@ -86,15 +86,17 @@ async function bringBack(gateway: Gateway, gone: ListedNode, begin: number, name
 
 /**
  * Restores folders before the nodes in them. A node stays deleted when its name is taken by now or its folder stays
- * deleted. Resolves with the number of restored nodes and the journal position of the last one (0: none).
+ * deleted. `before`: the journal position of an earlier restoration. Resolves with the number of nodes that this
+ * restored, and the position of the last restoration; undefined: there was none.
  */
-async function restoreBelow(gateway: Gateway, nodes: readonly ListedNode[]) {
+async function restoreBelow(gateway: Gateway, nodes: readonly ListedNode[], before: number | undefined) {
   const progress = showProgress(nodes.length, "brought back");
   let restored = 0;
-  let position = 0;
+  let position = before;
   const restore = async ({ id }: ListedNode) => {
     try {
-      position = Math.max(position, (await gateway.nodes.restore(id)).position);
+      const back = await gateway.nodes.restore(id);
+      position = Math.max(back.position, position ?? back.position);
       restored += 1;
     } catch (error) {
       if (!(error instanceof RemoteError) || error.code !== "conflict") throw error;

@@ -10,6 +10,7 @@ import type { Logger } from "../../lib/log.ts";
 import { sleep } from "../../lib/runtime.ts";
 import { DAY_MS } from "../../lib/time.ts";
 import type { Context } from "../context.ts";
+import { STORE_RETRY_MS } from "../store.ts";
 import type { TokenClaims } from "../tokens.ts";
 import type { Ending, EngineHost, EngineQueue } from "./engine-queue.ts";
 import { type ExecutionRow, findExecution, moveExecution, showExecution } from "./execution-rows.ts";
@@ -17,8 +18,6 @@ import { mayRun } from "./executions.ts";
 import { findInstallation } from "./installations.ts";
 import type { RunEnd, RunningEngine } from "./processes.ts";
 
-/** A failed action of the store is tried again after this time. */
-const RETRY_MS = 1000;
 /** When the gateway closes, engines have this long to end by themselves. */
 const CLOSE_GRACE_MS = 1000;
 /** The time for which an execution that has ended is kept, with its log; and the largest number of a workspace. */
@@ -108,7 +107,7 @@ export function createQueue(
         row = store.transaction(takeNext);
       } catch (error) {
         log.error({ err: error }, "the next execution cannot be taken from the store");
-        clock.setTimer(RETRY_MS, look);
+        clock.setTimer(STORE_RETRY_MS, look);
         return;
       }
       if (row === undefined) return;
@@ -132,7 +131,7 @@ export function createQueue(
       // The execution waits as before.
       log.error({ err: error, execution: row.id }, "an execution could not begin");
       running.delete(row.id);
-      clock.setTimer(RETRY_MS, look);
+      clock.setTimer(STORE_RETRY_MS, look);
       return;
     }
     clock.step("gateway: execution taken");
@@ -204,7 +203,7 @@ export function createQueue(
       } catch (error) {
         log.error({ err: error, execution: row.id }, "the end of an execution could not be kept");
         if (isClosing) return;
-        await sleep(clock, RETRY_MS);
+        await sleep(clock, STORE_RETRY_MS);
       }
     }
   }

@@ -19,6 +19,7 @@ import type { Context } from "../context.ts";
 import { endOf, findExecution, originOf, queueTriggered } from "../engines/index.ts";
 import { entriesBetween } from "../journal.ts";
 import { ProblemError } from "../problems.ts";
+import { STORE_RETRY_MS } from "../store.ts";
 import { conditionOf, isMeant } from "./condition.ts";
 import { enabledTriggersOf, findTrigger, type TriggerRow } from "./rows.ts";
 import type { Schedule } from "./schedule.ts";
@@ -31,8 +32,6 @@ export interface Dispatcher {
 }
 
 const PAUSES = { firstMs: 1000, maxMs: HOUR_MS };
-/** An unexpected failure, for example at a full disk, is tried again after this time. */
-const RETRY_MS = 1000;
 /** Longest wait when only news can end it. */
 const IDLE_MS = HOUR_MS;
 /**
@@ -80,7 +79,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
       } catch (error) {
         if (news.ended) return;
         log.error({ err: error, workspace }, "triggers could not be looked at");
-        await sleep(clock, RETRY_MS);
+        await sleep(clock, STORE_RETRY_MS);
         continue;
       }
       if (wait > 0) await news.wait(clock, wait, workspace, () => {});
@@ -105,7 +104,7 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
       } catch (error) {
         // One trigger must not block the others.
         log.error({ err: error, trigger: row.id }, "a trigger could not be looked at");
-        return RETRY_MS;
+        return STORE_RETRY_MS;
       }
     });
     return Math.min(IDLE_MS, ...waits);
