@@ -8,7 +8,7 @@
  */
 import fs from "node:fs";
 import { z } from "zod";
-import { type HandleTable, handleId, type KeptHandle } from "../engine/api/index.ts";
+import { backingId, type HandleTable, handleId, type KeptHandle } from "../engine/api/index.ts";
 import type { Connection } from "../fuse/init.ts";
 import type { RequestsInHand } from "../fuse/requests-in-hand.ts";
 import { type WallTime, wallTime } from "../lib/clocks.ts";
@@ -307,6 +307,7 @@ function readSlots(bytes: Buffer): { free: number[]; kept: KeptHandle[]; given: 
       free.push(slot);
       continue;
     }
+    const backing = bytes.readUInt32LE(at + 24);
     kept.push({
       id: handleId(id),
       request: bytes.readDoubleLE(at + 8) || undefined,
@@ -314,7 +315,7 @@ function readSlots(bytes: Buffer): { free: number[]; kept: KeptHandle[]; given: 
       kind: (flags & FOLDER) === 0 ? "file" : "folder",
       write: (flags & WRITE) !== 0,
       append: (flags & APPEND) !== 0,
-      backing: bytes.readUInt32LE(at + 24) || undefined,
+      backing: backing === 0 ? undefined : backingId(backing),
     });
   }
   // The lowest slot is used first.

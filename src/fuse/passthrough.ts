@@ -3,7 +3,7 @@
  * and ids.
  */
 
-import type { Passthrough } from "../engine/api/index.ts";
+import { backingId, type Passthrough } from "../engine/api/index.ts";
 import type { Logger } from "../lib/log.ts";
 import { ERRNO } from "./errno.ts";
 
@@ -60,7 +60,7 @@ export function createPassthrough(calls: BackingCalls, log: Logger, timesAreExac
     register(descriptor) {
       if (device === undefined) return undefined;
       const id = calls.backingOpen(device, descriptor);
-      if (id > 0) return id;
+      if (id > 0) return backingId(id);
       const forGood = FOR_GOOD.get(-id);
       log.warn({ errno: -id, forGood }, "the kernel takes no local file: its bytes go through the daemon");
       if (forGood !== undefined) {

@@ -10,8 +10,8 @@ import { inodeId, type KernelNodeId, kernelNodeId } from "./ids.ts";
 /** Far above the numbers of all rows, and above the stand-ins of a replay (2^52 and 2^52 + 1). */
 const FIRST = 2 ** 52 + 2 ** 20;
 
-/** True if a kernel node id, or a handle, belongs to the history folder. */
-export const isPastNode = (id: number): boolean => id >= FIRST && id < Number.MAX_SAFE_INTEGER;
+/** True if the kernel node id belongs to the history folder. */
+export const isPastNode = (id: KernelNodeId): boolean => id >= FIRST && id < Number.MAX_SAFE_INTEGER;
 /** The st_ino of a place is its kernel node id. */
 export const inodeOfPastNode = (id: KernelNodeId) => inodeId(id);
 

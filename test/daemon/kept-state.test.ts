@@ -3,7 +3,7 @@ import fs, { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { openHandleFile } from "../../src/daemon/handle-file.ts";
-import { type HandleId, handleId } from "../../src/engine/api/index.ts";
+import { backingId, type HandleId, handleId } from "../../src/engine/api/index.ts";
 import type { Logger } from "../../src/lib/log.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
 import { CONNECTION } from "../support/connection.ts";
@@ -23,7 +23,7 @@ const FILE = {
   kind: "file",
   write: true,
   append: false,
-  backing: 3,
+  backing: backingId(3),
 } as const;
 const FOLDER = {
   request: undefined,

@@ -1,5 +1,6 @@
 /** What is agreed on with the kernel about passthrough, and the ids of files it was given. */
 import { describe, expect, it } from "vitest";
+import { backingId } from "../../src/engine/api/index.ts";
 import { ERRNO } from "../../src/fuse/errno.ts";
 import { INIT } from "../../src/fuse/flags.ts";
 import { type InitRequest, negotiate } from "../../src/fuse/init.ts";
@@ -56,7 +57,7 @@ describe("files given to the kernel", () => {
     expect([passthrough.isOn, passthrough.register(30)]).toEqual([false, undefined]);
     passthrough.use(9);
     expect([passthrough.isOn, passthrough.register(31)]).toEqual([true, 4]);
-    passthrough.unregister(4);
+    passthrough.unregister(backingId(4));
     passthrough.close();
     expect([passthrough.isOn, passthrough.register(32)]).toEqual([false, undefined]);
     expect(calls).toEqual([

@@ -1,5 +1,5 @@
 /** Passthrough over files in memory, with the kernel's rule that a file is served in one way at a time. */
-import type { Passthrough } from "../../src/engine/api/index.ts";
+import { backingId, type Passthrough } from "../../src/engine/api/index.ts";
 import type { MemoryFiles, PassedFile } from "./memory-files.ts";
 
 export interface MemoryPassthrough extends Passthrough {
@@ -19,7 +19,7 @@ export function createMemoryPassthrough(files: MemoryFiles): MemoryPassthrough {
     register(descriptor) {
       lastId += 1;
       registered.set(lastId, files.passed(descriptor));
-      return lastId;
+      return backingId(lastId);
     },
     unregister(id) {
       if (!registered.delete(id)) throw new Error(`backing id ${id} is not registered`);

@@ -14,6 +14,7 @@ import type { Brand } from "../../lib/brand.ts";
 import type { Time } from "../../lib/time.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { InodeKind } from "../../metadata/inodes.ts";
+import type { BackingId } from "./passthrough.ts";
 
 /** The field `kernelNodeId` holds the kernel node id. */
 export { type After, type EntryId, type KernelNodeId, kernelNodeId } from "../../metadata/ids.ts";
@@ -79,7 +80,7 @@ export interface Opened {
   /** Reads and writes of this handle bypass the kernel's pages. Other handles of the file are not affected. */
   readonly direct?: boolean;
   /** Backing id: the kernel reads, writes and maps the file by itself; see passthrough.ts. Absent: no passthrough. */
-  readonly backing?: number;
+  readonly backing?: BackingId;
 }
 
 /** Only the attributes that are present change. "now" is the time by the clock that stamps files. Sizes in bytes. */

@@ -4,6 +4,7 @@
  * known here.
  */
 import type { HandleId, KernelNodeId } from "./filesystem.ts";
+import type { BackingId } from "./passthrough.ts";
 
 /** A handle as the table keeps it. */
 export interface KeptHandle {
@@ -15,7 +16,7 @@ export interface KeptHandle {
   readonly write: boolean;
   readonly append: boolean;
   /** Backing id under which the kernel reads and writes the file; undefined: no passthrough. */
-  readonly backing: number | undefined;
+  readonly backing: BackingId | undefined;
 }
 
 export interface HandleTable {

@@ -40,5 +40,5 @@ export {
 } from "./filesystem.ts";
 export type { HandleTable, KeptHandle } from "./handle-table.ts";
 export { type ChangedName, type KernelCache, type KnownRows, NO_KERNEL_CACHE } from "./kernel-cache.ts";
-export type { Passthrough } from "./passthrough.ts";
+export { type BackingId, backingId, type Passthrough } from "./passthrough.ts";
 export { EVERYTHING, type Replay, type Replays, type Watched } from "./replay.ts";

@@ -11,7 +11,7 @@ import type { Timer } from "../../lib/runtime.ts";
 import type { Time } from "../../lib/time.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
-import type { Caller, HandleId } from "../api/index.ts";
+import type { BackingId, Caller, HandleId } from "../api/index.ts";
 
 /** Reads for one handle, and remembers where sequential reading goes on. */
 export interface Reader {
@@ -95,7 +95,7 @@ export interface CacheFile {
   /** A program has used the file since it was opened, or another handle has it open. */
   readonly isUsed: boolean;
   /** The id under which the kernel reads and writes the file by itself; undefined: we serve it. */
-  readonly backingId: number | undefined;
+  readonly backingId: BackingId | undefined;
   /** There is a passthrough writer. Only write detection finds its writes. */
   readonly hasPassthroughWriter: boolean;
   /**
@@ -198,7 +198,7 @@ export interface CacheFile {
    * Counts a handle, unless it rejects. Resolves to the backing id to answer with; undefined: we serve the file.
    * Rejects with ESTALE, or with the error of the disk or the rows.
    */
-  attach(write: boolean): Promise<number | undefined>;
+  attach(write: boolean): Promise<BackingId | undefined>;
   /** Ends a handle that `attach` counted. Call it before the close. */
   detach(write: boolean): void;
   /** Ends one open. Never rejects. */
@@ -263,7 +263,7 @@ export interface CacheFiles {
    */
   resume(
     kernelNodeId: KernelNodeId,
-    handles: readonly { write: boolean; backing: number | undefined }[],
+    handles: readonly { write: boolean; backing: BackingId | undefined }[],
   ): Promise<CacheFile>;
   /**
    * For a takeover: opens a file again that a passthrough writer has closed and still has mapped. Rejects as `resume`

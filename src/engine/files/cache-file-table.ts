@@ -2,6 +2,7 @@
 import type { Time } from "../../lib/time.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
 import type { Inode } from "../../metadata/inodes.ts";
+import type { BackingId } from "../api/index.ts";
 import { quarantineFile, rowOfNewFile } from "./backing-file.ts";
 import type { FirstState, OpenCacheFile } from "./cache-file.ts";
 import { CacheFileObject } from "./cache-file-object.ts";
@@ -76,7 +77,7 @@ export class CacheFileTable implements OpenCacheFiles {
     this.#open.get(kernelNodeId)?.ranges.comesFrom(origin);
   }
 
-  resume(kernelNodeId: KernelNodeId, handles: readonly { write: boolean; backing: number | undefined }[]) {
+  resume(kernelNodeId: KernelNodeId, handles: readonly { write: boolean; backing: BackingId | undefined }[]) {
     return resumeFile(this.#room(), kernelNodeId, handles);
   }
   resumeMapped(kernelNodeId: KernelNodeId) {

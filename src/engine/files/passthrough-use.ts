@@ -1,6 +1,7 @@
 /** The kernel's handles of a cache file, and the state of write detection for passthrough writers. */
 import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { FileStat } from "../../lib/files.ts";
+import type { BackingId } from "../api/index.ts";
 
 /** A stat of the file, for a later comparison. */
 export interface KnownStat {
@@ -12,7 +13,7 @@ export interface KnownStat {
 
 export class PassthroughUse {
   #kernelHandles = 0;
-  #backingId: number | undefined;
+  #backingId: BackingId | undefined;
   #writers = 0;
   #isMapped = false;
   #admitting: Promise<void> | undefined;
@@ -56,7 +57,7 @@ export class PassthroughUse {
   }
 
   /** Before the first handle: the kernel is to serve the file under this id. Undefined: it cannot. */
-  register(backingId: number | undefined): void {
+  register(backingId: BackingId | undefined): void {
     this.#backingId = backingId;
   }
   /** Counts a handle. True: it is one of a passthrough writer. */
@@ -67,7 +68,7 @@ export class PassthroughUse {
     return isWriter;
   }
   /** Ends a handle. Returns the backing id to give up, after the last handle. */
-  detach(write: boolean): number | undefined {
+  detach(write: boolean): BackingId | undefined {
     if (this.#backingId !== undefined && write) this.#writers -= 1;
     this.#kernelHandles -= 1;
     if (this.#kernelHandles > 0) return undefined;
@@ -83,7 +84,7 @@ export class PassthroughUse {
     return this.#admitting;
   }
   /** A takeover: the kernel has these handles. */
-  resumed(kernelHandles: number, backingId: number | undefined, writers: number): void {
+  resumed(kernelHandles: number, backingId: BackingId | undefined, writers: number): void {
     this.#kernelHandles = kernelHandles;
     this.#backingId = backingId;
     if (backingId !== undefined) this.#writers = writers;

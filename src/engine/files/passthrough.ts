@@ -7,6 +7,7 @@
  * before a first byte changes. Whenever the rows have to be true, write detection finds its writes by the file's size
  * and times (write-detection.ts).
  */
+import type { BackingId } from "../api/index.ts";
 import type { Host, Remote, Rows } from "../core/index.ts";
 import { requireCurrent } from "./backing-file.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
@@ -31,7 +32,7 @@ export async function attachPassthrough(
   context: Rows & LocalFiles & Remote & Host,
   cacheFile: OpenCacheFile,
   write: boolean,
-): Promise<number | undefined> {
+): Promise<BackingId | undefined> {
   const { descriptor } = cacheFile.disk.file;
   if (
     descriptor !== undefined &&

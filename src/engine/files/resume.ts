@@ -5,6 +5,7 @@
  */
 import { formatTime } from "../../lib/time.ts";
 import type { KernelNodeId } from "../../metadata/ids.ts";
+import type { BackingId } from "../api/index.ts";
 import type { Host, Rows } from "../core/index.ts";
 import { isContentDirty, reopenFile, requireCurrent } from "./backing-file.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
@@ -22,7 +23,7 @@ import { mtimeOf } from "./times.ts";
 export async function resumeFile(
   context: Rows & LocalFiles & Host,
   kernelNodeId: KernelNodeId,
-  handles: readonly { write: boolean; backing: number | undefined }[],
+  handles: readonly { write: boolean; backing: BackingId | undefined }[],
 ): Promise<OpenCacheFile> {
   const writers = handles.filter(({ write }) => write).length;
   const cacheFile = await reopen(context, kernelNodeId, handles.length, writers);

@@ -68,7 +68,8 @@ export function withHistory(
   const places = createPlaces(context, createPastLists(context));
   const contents = createPastContents(context);
   const pastRoot = at === undefined ? undefined : places.root(at);
-  const isPast = (id: number) => isPastNode(id) || (id === ROOT && pastRoot !== undefined);
+  const isPast = (id: KernelNodeId) => isPastNode(id) || (id === ROOT && pastRoot !== undefined);
+  const isOfPast = (handle: HandleId) => isPast(idOfHandle(handle));
   /** Lookup counts by place, of answers of this daemon. Those of an earlier daemon are not known. */
   const lookups = new Map<KernelNodeId, number>();
   /** Texts and lists that are open, each with its number of opens. */
@@ -79,9 +80,9 @@ export function withHistory(
     return metadata.transaction(() => past.idOf(JSON.stringify(place)));
   }
 
-  function placeOf(id: number): HistoryPlace {
+  function placeOf(id: KernelNodeId): HistoryPlace {
     if (id === ROOT && pastRoot !== undefined) return pastRoot;
-    const json = past.placeOf(kernelNodeId(id));
+    const json = past.placeOf(id);
     const place = json === undefined ? undefined : parsePlace(json);
     // After ESTALE the kernel looks the name up again.
     if (place === undefined) throw new FsError("ESTALE", "this place of the past is not known any more");
@@ -188,7 +189,7 @@ export function withHistory(
   }
 
   async function read(caller: Caller, handle: HandleId, offset: number, size: number): Promise<Uint8Array> {
-    const place = placeOf(handle);
+    const place = placeOf(idOfHandle(handle));
     if (place.is === "content") return contents.read(place, offset, size, caller.signal);
     if (place.is !== "text") throw new FsError("EISDIR", "a folder of the past");
     const open = texts.get(handle);
@@ -199,7 +200,7 @@ export function withHistory(
   }
 
   function listing(handle: HandleId, signal: AbortSignal) {
-    const entries = places.list(placeOf(handle), signal).then((all) => [...all]);
+    const entries = places.list(placeOf(idOfHandle(handle)), signal).then((all) => [...all]);
     entries.catch(() => {});
     return entries;
   }
@@ -221,7 +222,7 @@ export function withHistory(
     limit: number,
     withAttributes: boolean,
   ): Promise<FolderEntry[]> {
-    const id = kernelNodeId(handle);
+    const id = idOfHandle(handle);
     // After a takeover the folder is listed anew. The cookies still fit, because the order is that of the names.
     const open = listings.get(handle);
     // All programs that have the folder open share the handle. A list from the beginning shows the present state.
@@ -303,28 +304,28 @@ export function withHistory(
     create: (caller, parent, name, mode, flags) =>
       names(parent, name) ? refuse() : fileSystem.create(caller, parent, name, mode, flags),
     read: (caller, handle, offset, size) =>
-      isPast(handle) ? read(caller, handle, offset, size) : fileSystem.read(caller, handle, offset, size),
+      isOfPast(handle) ? read(caller, handle, offset, size) : fileSystem.read(caller, handle, offset, size),
     write: (caller, handle, offset, data, options) =>
-      isPast(handle) ? refuse() : fileSystem.write(caller, handle, offset, data, options),
-    flush: async (caller, handle) => (isPast(handle) ? undefined : fileSystem.flush(caller, handle)),
+      isOfPast(handle) ? refuse() : fileSystem.write(caller, handle, offset, data, options),
+    flush: async (caller, handle) => (isOfPast(handle) ? undefined : fileSystem.flush(caller, handle)),
     fsync: async (caller, handle, dataOnly) =>
-      isPast(handle) ? undefined : fileSystem.fsync(caller, handle, dataOnly),
-    release: async (handle) => (isPast(handle) ? close(texts, handle) : fileSystem.release(handle)),
+      isOfPast(handle) ? undefined : fileSystem.fsync(caller, handle, dataOnly),
+    release: async (handle) => (isOfPast(handle) ? close(texts, handle) : fileSystem.release(handle)),
     allocate: (caller, handle, mode, offset, length) =>
-      isPast(handle) ? refuse() : fileSystem.allocate(caller, handle, mode, offset, length),
+      isOfPast(handle) ? refuse() : fileSystem.allocate(caller, handle, mode, offset, length),
     async seek(caller, handle, kind, offset) {
-      if (!isPast(handle)) return fileSystem.seek(caller, handle, kind, offset);
-      const size = sizeOf(placeOf(handle));
+      if (!isOfPast(handle)) return fileSystem.seek(caller, handle, kind, offset);
+      const size = sizeOf(placeOf(idOfHandle(handle)));
       if (offset >= size) return undefined;
       return kind === "data" ? offset : size;
     },
     opendir: (caller, id) => (isPast(id) ? opendir(caller, id) : fileSystem.opendir(caller, id)),
     readdir: (caller, handle, cookie, limit, withAttributes) =>
-      isPast(handle)
+      isOfPast(handle)
         ? readdir(caller, handle, cookie, limit, withAttributes)
         : fileSystem.readdir(caller, handle, cookie, limit, withAttributes),
-    fsyncdir: async (caller, handle) => (isPast(handle) ? undefined : fileSystem.fsyncdir(caller, handle)),
-    releasedir: async (handle) => (isPast(handle) ? close(listings, handle) : fileSystem.releasedir(handle)),
+    fsyncdir: async (caller, handle) => (isOfPast(handle) ? undefined : fileSystem.fsyncdir(caller, handle)),
+    releasedir: async (handle) => (isOfPast(handle) ? close(listings, handle) : fileSystem.releasedir(handle)),
     setxattr: (caller, id, name, value, flags) =>
       isPast(id) ? refuse() : fileSystem.setxattr(caller, id, name, value, flags),
     getxattr: (caller, id, name) => (isPast(id) ? noAttribute() : fileSystem.getxattr(caller, id, name)),
@@ -339,6 +340,9 @@ interface Listing {
   /** A program has read the beginning of the list. */
   isBegun: boolean;
 }
+
+/** The place of which a handle of the past is. */
+const idOfHandle = (handle: HandleId): KernelNodeId => kernelNodeId(handle);
 
 const DOTS = [".", ".."];
 const EPOCH: Time = { seconds: 0, nanoseconds: 0 };

@@ -1,6 +1,7 @@
 /** Handles of files: open, the open of create, release. */
 import type { Inode } from "../../metadata/inodes.ts";
 import {
+  type BackingId,
   type Caller,
   FsError,
   fromDisk,
@@ -139,7 +140,7 @@ async function openInode(
   const write = isWriting(flags);
   if (write) context.requirements.writable();
   const cacheFile = await context.cacheFiles.open(inode.kernelNodeId, { write, isNew });
-  let backing: number | undefined;
+  let backing: BackingId | undefined;
   let isCounted = false;
   let handle: HandleId;
   try {
