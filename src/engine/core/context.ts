@@ -12,16 +12,7 @@ import type { SingleFlight } from "../../lib/single-flight.ts";
 import type { AttemptId, InodeId, SnapshotId } from "../../metadata/ids.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import type { Accounts, FastPath, HandleTable, Passthrough, Replays } from "../api/index.ts";
-import type {
-  AccessSequences,
-  Activity,
-  Disk,
-  Freshness,
-  Network,
-  ReadOnly,
-  RowClockRuntime,
-  Space,
-} from "../host/index.ts";
+import type { Activity, Disk, Freshness, Network, ReadOnly, RowClockRuntime, Space } from "../host/index.ts";
 import type { CacheFiles } from "./cache-file.ts";
 import type { DirtyFiles, FileTimes, Orphans, ReadFailures, SnapshotFiles } from "./file-services.ts";
 import type { FileState } from "./file-state.ts";
@@ -163,8 +154,6 @@ export interface Remote {
   readonly quota: Quota;
   readonly workspace: Workspace;
   readonly readOnly: ReadOnly;
-  /** Folders whose subfolders programs open in order; see ops/prefetch-folders.ts. */
-  readonly directorySequences: AccessSequences;
   /** Folders that are being listed before a program asked for them. */
   readonly listingPrefetches: Set<InodeId>;
   /**

@@ -1,7 +1,6 @@
 /** State of cache files that need not be open, and the background work. */
 import type { ElapsedTime } from "../../lib/clocks.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
-import type { AccessSequences } from "../host/index.ts";
 
 /** What is being done to a file before its content can be sent, and since when. */
 export interface SnapshotProgress {
@@ -33,8 +32,6 @@ export interface FileState {
   readonly downloads: number;
   /** When the last download ended; undefined: none has. */
   readonly downloadedAt: ElapsedTime | undefined;
-  /** The number of small files that are being fetched before a program opens them. */
-  filePrefetches: number;
   /**
    * There may be local files without a row, because not all files of an earlier mount were looked at yet; see
    * start/sweep.ts.
@@ -42,10 +39,6 @@ export interface FileState {
   readonly isUnswept: boolean;
   sweepBegins(): void;
   swept(): void;
-  /**
-   * By folder (inode), the longest unused first: folders whose files programs open in order; see ops/prefetch-files.ts.
-   */
-  readonly fileSequences: AccessSequences;
   /** Background work under way. */
   readonly tasks: ReadonlySet<Promise<void>>;
   /** Aborted when the mount ends. */

@@ -2,7 +2,6 @@
 import { createSingleFlight } from "../../lib/single-flight.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 import type { HandleTable, KernelCache } from "../api/index.ts";
-import { AccessSequences } from "../host/index.ts";
 import type { Host, Kernel, LocalFiles, Remote, Rows, Uploads } from "./context.ts";
 import { createWriteQueue } from "./enqueue.ts";
 import { FolderUse } from "./folder-use.ts";
@@ -25,17 +24,7 @@ const LIST_STANDS_MS = 60_000;
 type InMemory = Pick<Rows, "queue" | "groupCommit" | "folderUse"> &
   Pick<LocalFiles, "groupSync" | "snapshotBytes" | "lastSnapshots" | "cancellations"> &
   Pick<Kernel, "kernel" | "handles"> &
-  Pick<
-    Remote,
-    | "timeline"
-    | "listings"
-    | "readOrder"
-    | "polled"
-    | "notEmpty"
-    | "directorySequences"
-    | "listingPrefetches"
-    | "treeListings"
-  > &
+  Pick<Remote, "timeline" | "listings" | "readOrder" | "polled" | "notEmpty" | "listingPrefetches" | "treeListings"> &
   Pick<Uploads, "foregroundThrottle" | "sending" | "drains" | "awaited">;
 
 export function createMemory(
@@ -63,7 +52,6 @@ export function createMemory(
     readOrder: createReadOrder(),
     polled: createPollState(),
     notEmpty: new Map(),
-    directorySequences: new AccessSequences(metadata),
     listingPrefetches: new Set(),
     treeListings: { count: 0, resets: 0 },
     foregroundThrottle: createForegroundThrottle(runtime, settings.maximumAgeMs),

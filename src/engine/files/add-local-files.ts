@@ -32,7 +32,7 @@ export function addLocalFiles(rest: Rows & Omit<SharedLocalFiles, Added> & Kerne
   const room = () => context;
   const context: Parts = Object.assign(rest, {
     cacheFiles: new CacheFileTable(room),
-    fileState: new FileState(!rest.client.features.ranges, rest.metadata),
+    fileState: new FileState(!rest.client.features.ranges),
     background: (what: string, work: () => Promise<void>) => inBackground(room(), what, work),
     space: createSpace(room),
     snapshotFiles: createSnapshotFiles(room),

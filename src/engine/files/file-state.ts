@@ -8,9 +8,7 @@ import type { Logger } from "../../lib/log.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import type { GoneFile } from "../../metadata/gone-files.ts";
 import type { InodeId, KernelNodeId } from "../../metadata/ids.ts";
-import type { Metadata } from "../../metadata/metadata.ts";
 import type { LocalFiles, SnapshotProgress } from "../core/index.ts";
-import { AccessSequences } from "../host/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 
 /** A file was made shorter, and the kernel may not know it yet; see pending-truncate.ts. */
@@ -68,8 +66,6 @@ export class FileState implements SharedFileState {
   /** Files that keep their last uncached read in memory, the longest unused first. */
   readonly uncachedReaders = new Set<OpenCacheFile>();
   readonly tasks = new Set<Promise<void>>();
-  filePrefetches = 0;
-  readonly fileSequences: AccessSequences;
   readonly #snapshotsUnderWay = new Map<InodeId, SnapshotProgress>();
   readonly #unknownToKernel = new Set<KernelNodeId>();
   readonly #stopped = new AbortController();
@@ -78,9 +74,8 @@ export class FileState implements SharedFileState {
   #downloadedAt: ElapsedTime | undefined;
   #isUnswept = false;
 
-  constructor(ignoresRanges: boolean, metadata: Pick<Metadata<unknown>, "entries">) {
+  constructor(ignoresRanges: boolean) {
     this.ignoresRanges = ignoresRanges;
-    this.fileSequences = new AccessSequences(metadata);
     // All work under way listens to this signal, so the number of listeners has no limit.
     setMaxListeners(0, this.#stopped.signal);
   }

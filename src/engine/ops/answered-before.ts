@@ -5,9 +5,10 @@ import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 import type { Outgoing } from "../upload/index.ts";
 import { openMade } from "./create.ts";
+import type { Prefetch } from "./prefetch.ts";
 
 export function answeredBefore(
-  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing & Prefetch,
   request: number,
 ): Done | undefined {
   const row = context.metadata.done.of(request);

@@ -20,6 +20,7 @@ import type { Incoming } from "../remote/index.ts";
 import type { Tree } from "../tree/index.ts";
 import type { Outgoing } from "../upload/index.ts";
 import { isPassthroughAtOnce, open, openCreated, prepareOpen, release } from "./open.ts";
+import type { Prefetch } from "./prefetch.ts";
 import { commitRequest } from "./request-log.ts";
 
 const TARGET_BYTES_MAX = 4095;
@@ -110,7 +111,7 @@ async function make(
 }
 
 export async function create(
-  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming & Outgoing,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming & Outgoing & Prefetch,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -148,7 +149,7 @@ export async function create(
 
 /** For a resent request: the daemon that made the file died before it opened the file. Rejects as `open` does. */
 export async function openMade(
-  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
+  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing & Prefetch,
   caller: Caller,
   inode: Inode,
   flags: OpenFlags,

@@ -11,6 +11,7 @@ import * as attributes from "./attributes.ts";
 import * as create from "./create.ts";
 import * as lookup from "./lookup.ts";
 import * as open from "./open.ts";
+import type { Prefetch } from "./prefetch.ts";
 import { read, seek } from "./read.ts";
 import * as readdir from "./readdir.ts";
 import * as remove from "./remove.ts";
@@ -19,7 +20,7 @@ import * as write from "./write.ts";
 
 /** The file system of a mount. The errors of its calls are documented in api/filesystem.ts. */
 export function createFileSystem(
-  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Incoming & Outgoing,
+  context: Rows & LocalFiles & Kernel & Remote & Uploads & Host & Tree & Sync & Incoming & Outgoing & Prefetch,
 ): FileSystem {
   return {
     done: (request) => answeredBefore(context, request),

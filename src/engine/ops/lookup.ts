@@ -13,10 +13,10 @@ import {
 import type { Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
 import type { Incoming } from "../remote/index.ts";
 import type { Tree } from "../tree/index.ts";
-import { prefetchFolders } from "./prefetch-folders.ts";
+import type { Prefetch } from "./prefetch.ts";
 
 export async function lookup(
-  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
+  context: Rows & Kernel & Tree & Incoming & Prefetch,
   caller: Caller,
   parent: KernelNodeId,
   name: string,
@@ -26,7 +26,7 @@ export async function lookup(
   context.folders.visit(folder.id);
   let entry = metadata.entries.find(folder.id, name);
   if (entry === undefined && folder.listed === null) {
-    await prefetchFolders(context, folder.id, caller.signal);
+    await context.folderPrefetch.complete(folder.id, caller.signal);
     entry = metadata.entries.find(folder.id, name);
   }
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);

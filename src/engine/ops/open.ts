@@ -13,10 +13,10 @@ import {
 import type { Handle, Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
 import type { Tree } from "../tree/index.ts";
 import type { Outgoing } from "../upload/index.ts";
-import * as prefetchFiles from "./prefetch-files.ts";
+import type { Prefetch } from "./prefetch.ts";
 
 export async function open(
-  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
+  context: Rows & LocalFiles & Kernel & Remote & Tree & Outgoing & Prefetch,
   caller: Caller,
   kernelNodeId: KernelNodeId,
   flags: OpenFlags,
@@ -120,7 +120,7 @@ export function prepareOpen(context: Rows & LocalFiles, made: Inode, flags: Open
 
 /** Opens the new file, after that transaction. Rejects as `open` does. */
 export function openCreated(
-  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
+  context: LocalFiles & Kernel & Tree & Outgoing & Prefetch,
   caller: Caller,
   { inode, hasRow }: { readonly inode: Inode; readonly hasRow: boolean },
   flags: OpenFlags,
@@ -131,7 +131,7 @@ export function openCreated(
 
 /** Waits for the local disk only: bytes are fetched when they are read. */
 async function openInode(
-  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Outgoing,
+  context: LocalFiles & Kernel & Tree & Outgoing & Prefetch,
   caller: Caller,
   inode: Inode,
   flags: OpenFlags,
@@ -165,7 +165,7 @@ async function openInode(
   }
   // A change of an earlier writer that has no snapshot yet must not wait until this writer closes.
   if (write) context.snapshots.whenQuiet(cacheFile);
-  else prefetchFiles.opened(context, cacheFile);
+  else context.filePrefetch.opened(cacheFile);
   // A kernel node id has one content only, so the kernel's pages of it are right, unless downloaded bytes were found
   // wrong.
   const keepCache = !context.fileState.takeDistrust(cacheFile.kernelNodeId);

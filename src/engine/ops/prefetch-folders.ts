@@ -19,54 +19,55 @@ const REACH = { skipped: 100, lookedAt: 200 };
  */
 const LARGE = 1000;
 
-/**
- * A program looks into the folder. Resolves when all its names are known. Rejects as `folders.complete` does: with
- * EINTR when the signal aborts, which does not stop the list for others.
- */
-export async function prefetchFolders(
-  context: Rows & LocalFiles & Remote & Host & Tree & Incoming,
-  folder: InodeId,
-  signal: AbortSignal,
-): Promise<void> {
-  const isKnown = context.metadata.inodes.get(folder)?.listed !== null;
-  const done = isKnown ? undefined : context.folders.complete(folder, signal);
-  if (!isKnown || context.directorySequences.size > 0) lookAhead(context, folder, !isKnown);
-  await done;
-}
+export class FolderPrefetch {
+  readonly #context: Rows & LocalFiles & Remote & Host & Tree & Incoming;
+  /** Folders whose subfolders programs open in order. */
+  readonly #sequences: AccessSequences;
 
-/** Never throws, because errors of other folders do not concern the program. */
-function lookAhead(
-  context: Rows & LocalFiles & Remote & Host & Tree & Incoming,
-  folder: InodeId,
-  isMissing: boolean,
-): void {
-  try {
-    follow(context, folder, isMissing);
-  } catch (error) {
-    context.log.debug({ err: error, folder }, "the next folders are not listed ahead");
+  constructor(context: Rows & LocalFiles & Remote & Host & Tree & Incoming) {
+    this.#context = context;
+    this.#sequences = new AccessSequences(context.metadata);
   }
-}
 
-function follow(
-  context: Rows & LocalFiles & Remote & Host & Tree & Incoming,
-  folder: InodeId,
-  isMissing: boolean,
-): void {
-  const { metadata, directorySequences } = context;
-  const [entry] = metadata.entries.ofInode(folder);
-  if (entry === undefined || folder === ROOT_INODE) return;
-  const before = directorySequences.lastIn(entry.parent);
-  const read = directorySequences.record(entry, isMissing, REACH);
-  if (read === undefined || before === undefined || !mayList(context) || isLarge(context, before)) return;
-  // However many programs go through folders, some connections stay free for requests that programs wait for.
-  if (context.listingPrefetches.size >= AccessSequences.AHEAD_MAX) return;
-  directorySequences.fetchNext(entry.parent, read, REACH, ({ inode }) => {
-    const next = metadata.inodes.get(inode);
-    if (next?.kind !== "folder" || next.listed !== null || context.nodeRows.ofFolder(inode)?.nodeId == null)
-      return false;
-    context.background("listing the next folder", () => listAhead(context, inode));
-    return true;
-  });
+  /**
+   * A program looks into the folder. Resolves when all its names are known. Rejects as `folders.complete` does: with
+   * EINTR when the signal aborts, which does not stop the list for others.
+   */
+  async complete(folder: InodeId, signal: AbortSignal): Promise<void> {
+    const { metadata, folders } = this.#context;
+    const isKnown = metadata.inodes.get(folder)?.listed !== null;
+    const done = isKnown ? undefined : folders.complete(folder, signal);
+    if (!isKnown || this.#sequences.size > 0) this.#lookAhead(folder, !isKnown);
+    await done;
+  }
+
+  /** Never throws, because errors of other folders do not concern the program. */
+  #lookAhead(folder: InodeId, isMissing: boolean): void {
+    try {
+      this.#follow(folder, isMissing);
+    } catch (error) {
+      this.#context.log.debug({ err: error, folder }, "the next folders are not listed ahead");
+    }
+  }
+
+  #follow(folder: InodeId, isMissing: boolean): void {
+    const context = this.#context;
+    const { metadata } = context;
+    const [entry] = metadata.entries.ofInode(folder);
+    if (entry === undefined || folder === ROOT_INODE) return;
+    const before = this.#sequences.lastIn(entry.parent);
+    const read = this.#sequences.record(entry, isMissing, REACH);
+    if (read === undefined || before === undefined || !mayList(context) || isLarge(context, before)) return;
+    // However many programs go through folders, some connections stay free for requests that programs wait for.
+    if (context.listingPrefetches.size >= AccessSequences.AHEAD_MAX) return;
+    this.#sequences.fetchNext(entry.parent, read, REACH, ({ inode }) => {
+      const next = metadata.inodes.get(inode);
+      if (next?.kind !== "folder" || next.listed !== null || context.nodeRows.ofFolder(inode)?.nodeId == null)
+        return false;
+      context.background("listing the next folder", () => listAhead(context, inode));
+      return true;
+    });
+  }
 }
 
 /**

@@ -1,10 +1,10 @@
 /** Listings: opendir, readdir, releasedir. The rows are the listing; an entry's id is its cookie. */
 import { FIRST_COOKIE, ROOT_INODE } from "../../metadata/metadata.ts";
 import { type Caller, type FolderEntry, FsError, type HandleId, type KernelNodeId, type Opened } from "../api/index.ts";
-import type { Handle, Host, Kernel, LocalFiles, Remote, Rows } from "../core/index.ts";
+import type { Handle, Kernel, Rows } from "../core/index.ts";
 import type { Incoming } from "../remote/index.ts";
 import type { Tree } from "../tree/index.ts";
-import { prefetchFolders } from "./prefetch-folders.ts";
+import type { Prefetch } from "./prefetch.ts";
 
 type FolderHandle = Extract<Handle, { kind: "folder" }>;
 
@@ -27,7 +27,7 @@ export async function opendir(
 }
 
 export async function readdir(
-  context: Rows & LocalFiles & Kernel & Remote & Host & Tree & Incoming,
+  context: Rows & Kernel & Tree & Incoming & Prefetch,
   caller: Caller,
   handleId: HandleId,
   cookie: number,
@@ -41,7 +41,7 @@ export async function readdir(
   if (known === undefined) return [];
   context.folders.visit(known.id);
   context.folderUse.note(known.id);
-  if (cookie === 0 || known.listed === null) await prefetchFolders(context, known.id, caller.signal);
+  if (cookie === 0 || known.listed === null) await context.folderPrefetch.complete(known.id, caller.signal);
 
   // A listing from the start shows the folder as it is now. A program may also begin with a cookie of another handle.
   if (handle.directoryStream === undefined || cookie === 0) {

@@ -50,9 +50,11 @@ import {
 import {
   createFileSystem,
   createNameDropping,
+  createPrefetch,
   createTreePrefetch,
   drain,
   listQueue,
+  type Prefetch,
   pausedKinds,
   retryNow,
 } from "../ops/index.ts";
@@ -116,7 +118,18 @@ export interface EngineOptions {
 }
 
 /** All parts, put together here. */
-export interface Parts extends Rows, LocalFiles, Kernel, Remote, Uploads, Host, Tree, Sync, Incoming, Outgoing {}
+export interface Parts
+  extends Rows,
+    LocalFiles,
+    Kernel,
+    Remote,
+    Uploads,
+    Host,
+    Tree,
+    Sync,
+    Incoming,
+    Outgoing,
+    Prefetch {}
 
 /** The engine with the state behind it, so that tests can check its invariants. */
 export interface StartedEngine extends Engine {
@@ -227,7 +240,8 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   });
   const withTree = Object.assign(withFiles, createTree(withFiles));
   const withSync = Object.assign(withTree, createSync(withTree));
-  const context: Parts = Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
+  const withRemote = Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
+  const context: Parts = Object.assign(withRemote, createPrefetch(withRemote));
   running = context;
   const replays = createReplays(context);
   metadata.changed.onTell((changed) => {

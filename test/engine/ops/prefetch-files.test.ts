@@ -40,12 +40,12 @@ test("read in order, the next ones are here already, and each is asked for once"
   await quiet(world);
   // … and more is asked for meanwhile, but not without end.
   expect(world.gateway.running).toBe(5);
-  expect(world.context.fileState.filePrefetches).toBe(5);
+  expect(world.context.filePrefetch.underWay).toBe(5);
   world.gateway.release();
   await readInTurn(world, files.slice(3));
   expect(asked(world).sort()).toEqual(namesOf(files).sort());
   expect(world.context.cacheFiles.size).toBe(0);
-  expect(world.context.fileState.filePrefetches).toBe(0);
+  expect(world.context.filePrefetch.underWay).toBe(0);
   expect(world.complaints).toEqual([]);
 });
 
@@ -79,7 +79,7 @@ test("what is large, written here, or here already is not fetched, nor anything 
     ({ context }: BytesWorld) => context.network.failed(new RemoteError("offline", "gone")),
     ({ context }: BytesWorld) => Object.assign(context.settings, { cacheLimit: 1024 }),
     // Others are being fetched, of whichever folders.
-    ({ context }: BytesWorld) => Object.assign(context.fileState, { filePrefetches: 20 }),
+    ({ context }: BytesWorld) => Object.assign(context.filePrefetch, { underWay: 20 }),
   ]) {
     const other = await worldOf();
     hinder(other.world);

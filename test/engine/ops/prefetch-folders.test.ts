@@ -4,7 +4,6 @@ import type { Client } from "../../../src/client/client.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import { ALL_FEATURES } from "../../../src/contract/features.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import { prefetchFolders } from "../../../src/engine/ops/prefetch-folders.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
@@ -68,7 +67,7 @@ async function begin({ beside = 0, within = 2, later = within, client = {} }: Wo
   /** Large lists are taken over in several turns. */
   const look = async (folder: InodeId) => {
     let isOver = false;
-    const over = prefetchFolders(context, folder, signal).finally(() => {
+    const over = context.folderPrefetch.complete(folder, signal).finally(() => {
       isOver = true;
     });
     over.catch(() => {});

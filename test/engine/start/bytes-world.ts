@@ -23,7 +23,7 @@ import {
   createNetwork,
   createReadOnly,
 } from "../../../src/engine/host/index.ts";
-import { createFileSystem } from "../../../src/engine/ops/index.ts";
+import { createFileSystem, createPrefetch, type Prefetch } from "../../../src/engine/ops/index.ts";
 import { createIncoming, type Incoming } from "../../../src/engine/remote/index.ts";
 import { countHandles, NO_ACCOUNTS, NO_PASSTHROUGH } from "../../../src/engine/start/absent.ts";
 import { recoverContents } from "../../../src/engine/start/recover.ts";
@@ -52,14 +52,15 @@ const ROOT = kernelNodeId(1);
 export const CALLER: Caller = { uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal };
 const READ: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };
 
-export type Parts = ReturnType<typeof addLocalFiles> & Tree & Sync & Incoming & Outgoing;
+export type Parts = ReturnType<typeof addLocalFiles> & Tree & Sync & Incoming & Outgoing & Prefetch;
 
-/** The same with some parts replaced. What tree/, sync/, remote/ and upload/ do for others goes by those. */
+/** The same with some parts replaced. What tree/, sync/, remote/, upload/ and ops/ do for others goes by those. */
 export function withParts(context: Parts, changed: Partial<Parts>): Parts {
   const parts = Object.assign({ ...context }, changed);
   const withTree = Object.assign(parts, createTree(parts));
   const withSync = Object.assign(withTree, createSync(withTree));
-  return Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
+  const withRemote = Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
+  return Object.assign(withRemote, createPrefetch(withRemote));
 }
 
 export interface BytesWorld {
@@ -283,7 +284,8 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   });
   const withTree = Object.assign(withFiles, createTree(withFiles));
   const withSync = Object.assign(withTree, createSync(withTree));
-  const context = Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
+  const withRemote = Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
+  const context = Object.assign(withRemote, createPrefetch(withRemote));
   const quota = createQuota(context, context.workspace, true);
   let syncedRows: Uint8Array = database.serialize();
   let names = metadata.inodes.newestKernelNodeId() - 1;
