@@ -21,7 +21,7 @@ export interface Folders {
 }
 
 /** Facts about the machine. */
-export interface Machine {
+interface Machine {
   /** The id of this boot. */
   boot(): string;
   /** The owner of the folder. Undefined: it does not exist or cannot be looked at. */

@@ -27,7 +27,7 @@ const configuration = z.strictObject({
     .record(z.string().regex(NAME), z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])))
     .default({}),
 });
-export type Configuration = z.infer<typeof configuration>;
+type Configuration = z.infer<typeof configuration>;
 
 export interface ChosenEnvironment {
   readonly name: string;

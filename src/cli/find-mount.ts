@@ -19,7 +19,7 @@ export interface Served {
   readonly folder: string;
 }
 
-export interface FoundMount {
+interface FoundMount {
   readonly mount: MountEntry;
   /** Absent: no daemon serves it, or this user cannot ask that daemon. */
   readonly served?: Served;

@@ -43,7 +43,7 @@ interface OptionalValueFlag extends Common {
 
 export type Flag = ValueFlag | ListFlag | SwitchFlag | OptionalValueFlag;
 
-export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 const CACHE_SIZE = 10 * 1024 ** 3;
 const NAMES_AHEAD = 1_000_000;
 const MAX_UPLOAD = 64 * 1024 ** 3;

@@ -7,7 +7,7 @@ import type { ChosenEnvironment } from "./environments.ts";
 import { FLAGS, type Flag, type FlagName } from "./flags.ts";
 import { findPlace } from "./mountpoint.ts";
 
-export type FollowedFile = Omit<FollowedEntry, "fixed">;
+type FollowedFile = Omit<FollowedEntry, "fixed">;
 
 /** Throws a Failure when the file lies in the mount at `dir`: a daemon must not read files of its own mount. */
 export function followedFile(dir: string, { name, file, seen }: ChosenEnvironment): FollowedFile {

@@ -17,7 +17,7 @@ export interface LogOutput {
   on(event: "error", listener: () => void): unknown;
 }
 
-export interface GatewayLogOptions {
+interface GatewayLogOptions {
   readonly level: LogLevel;
   readonly json: boolean;
   readonly output?: LogOutput;

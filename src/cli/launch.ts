@@ -16,7 +16,7 @@ import { unmakeFolders } from "../lib/make-folders.ts";
 import { childEnvironment } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
 
-export interface LaunchOptions {
+interface LaunchOptions {
   readonly settings: DaemonSettings;
   /** The name shown as the device in the mount table. */
   readonly source: string;

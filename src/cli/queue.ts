@@ -52,7 +52,7 @@ async function print(text: string): Promise<void> {
   }
 }
 
-export function describeSums(sums: QueueSums): string {
+function describeSums(sums: QueueSums): string {
   if (sums.dirty === 0) return "nothing waits to be uploaded\n";
   const parts = [
     `${formatCount(sums.dirty, "change")}, ${formatSize(sums.bytesPending)}`,
@@ -64,7 +64,7 @@ export function describeSums(sums: QueueSums): string {
   return `${parts.join("; ")}\n${sums.paused === undefined ? "" : `paused: ${printable(sums.paused)}\n`}`;
 }
 
-export function describeItem(item: QueueItem): string {
+function describeItem(item: QueueItem): string {
   const size = item.bytes === 0 ? "" : formatSize(item.bytes);
   const share = item.bytes === 0 ? "" : ` ${Math.floor(Math.min(1, item.bytesSent / item.bytes) * 100)}%`;
   const why = item.state === "sending" ? `${item.why}${share}` : item.why;

@@ -5,7 +5,7 @@ import { forbidCore } from "../lib/core-file.ts";
 import type { ChosenEnvironment } from "./environments.ts";
 import { LOCAL } from "./environments.ts";
 
-export interface TokenChoice {
+interface TokenChoice {
   /** Absent: all scopes that were approved. */
   readonly scopes?: readonly string[] | undefined;
   readonly workspace?: string | undefined;

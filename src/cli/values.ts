@@ -120,7 +120,6 @@ export const runSeconds = number("S", "a whole number of seconds from 1 to 60480
 export const executionCount = number("N", "a whole number from 1 to 1000", (value) => {
   return Number.isInteger(value) && value >= 1 && value <= 1000;
 });
-export const milliseconds = number("MS", "a number of milliseconds from 0", (value) => value >= 0 && value <= 1e9);
 export const rate = number("0..1", "a number from 0 to 1", (value) => value >= 0 && value <= 1);
 export const port = number("N", "a port from 0 (any free one) to 65535", (value) => {
   return Number.isInteger(value) && value >= 0 && value <= 65535;

@@ -5,7 +5,7 @@
 const FULL_BYTES = 1024 * 1024;
 const LOW_BYTES = 256 * 1024;
 
-export interface BodyQueue {
+interface BodyQueue {
   /** False: the queue is full, and the connection must push no more until `onLow`. */
   push(chunk: Uint8Array): boolean;
   /** True if the reader waits: it then gets the next chunk in the turn in which it is pushed. */
@@ -17,7 +17,7 @@ export interface BodyQueue {
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
-export interface BodyQueueEvents {
+interface BodyQueueEvents {
   /** A full queue has room again. */
   onLow(): void;
   /** The reader returned before the end. */

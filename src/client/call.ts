@@ -31,7 +31,7 @@ export interface Call {
 /** Resolves with a successful answer, its body unread. Rejects with a RemoteError. */
 export type Send = (call: Call) => Promise<HttpAnswer>;
 
-export interface CallEnvironment {
+interface CallEnvironment {
   readonly transport: Transport;
   readonly credentials: Credentials;
   readonly log: Logger;

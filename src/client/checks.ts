@@ -3,7 +3,7 @@
  * not be ignored silently. It loads nothing. Messages never show a text, which may be a token.
  */
 
-export interface Wrong {
+interface Wrong {
   /** The argument or option. */
   readonly field: string;
   /** "expected …, got …". */

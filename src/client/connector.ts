@@ -21,7 +21,7 @@ export function isOfStranger({ cause }: Pick<RemoteError, "cause">): boolean {
   return cause instanceof Error && ["Stranger", "ForeignSocket"].includes(cause.name);
 }
 
-export interface ConnectorOptions {
+interface ConnectorOptions {
   /** Milliseconds until the connection must be there. */
   readonly timeout: number;
   /** Connects through this Unix socket instead of TCP. */

@@ -5,7 +5,7 @@ import { discard, malformed, transportFailure } from "./answers.ts";
 import type { Call, Send } from "./call.ts";
 import { EVENT_SIZE_MAX } from "./reword-events.ts";
 
-export interface RemoteEvent {
+interface RemoteEvent {
   /** "message" when the gateway gives no name. */
   readonly name: string;
   readonly data: string;

@@ -2,7 +2,7 @@
 import { RemoteError } from "./errors.ts";
 
 /** Characters of the longest line. A gateway that sends more does not follow the contract. */
-export const LINE_LENGTH_MAX = 1024 * 1024;
+const LINE_LENGTH_MAX = 1024 * 1024;
 
 /**
  * The returned function takes a chunk and returns the lines that it completes. Bytes after the last line break of a

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { UploadBody } from "../contract/http.ts";
 import { RemoteError } from "./errors.ts";
 
-export interface MultipartBody {
+interface MultipartBody {
   /** Value of the Content-Type header. */
   readonly contentType: string;
   /** Bytes of the whole body. Undefined when the content does not tell its size. */

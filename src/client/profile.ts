@@ -17,7 +17,7 @@ export interface FieldPlace {
   readonly values: Readonly<Record<string, string | number | boolean>> | undefined;
 }
 
-export type Fields = Readonly<Record<string, FieldPlace | null>>;
+type Fields = Readonly<Record<string, FieldPlace | null>>;
 
 export interface ProfileOperation {
   readonly method: string;
@@ -31,7 +31,7 @@ export interface ProfileOperation {
   readonly always: readonly ("parentId" | "name")[];
 }
 
-export const RESOURCES = {
+const RESOURCES = {
   workspace: ["id", "name", "rootId", "quota", "used", "role"],
   node: [
     "id",

@@ -13,7 +13,7 @@ export const SILENCE_LIMITS = {
   stream: 3 * HEARTBEAT_MS + 5_000,
 } as const;
 
-export interface Silence {
+interface Silence {
   /** From now on `heard` must be called at least every `milliseconds`. Replaces the earlier expectation. */
   expect(milliseconds: number, event: string): void;
   /** Data moved. */

@@ -19,7 +19,7 @@ export interface CarriedRequest extends Omit<HttpRequest, "body" | "signal"> {
 }
 
 /** An upload whose whole content is in memory. */
-export interface CarriedUpload extends Omit<UploadBody, "content"> {
+interface CarriedUpload extends Omit<UploadBody, "content"> {
   readonly size: number | undefined;
   readonly content: Uint8Array<ArrayBuffer>;
 }
@@ -38,7 +38,7 @@ export type Outcome =
   | { readonly tell: "answer"; readonly id: number; readonly answer: CarriedAnswer }
   | { readonly tell: "failure"; readonly id: number; readonly error: CarriedError };
 
-export interface CarriedAnswer extends Omit<HttpAnswer, "body"> {
+interface CarriedAnswer extends Omit<HttpAnswer, "body"> {
   readonly content: Uint8Array;
   /** The reason why the content breaks off. Absent: it is whole. */
   readonly broken?: CarriedError;

@@ -28,7 +28,7 @@ import { joined } from "./whole-body.ts";
 /** Content of at most this size is small. */
 const SMALL_BYTES = 256 * 1024;
 
-export interface ThreadTransportOptions extends HttpTransportOptions {
+interface ThreadTransportOptions extends HttpTransportOptions {
   /** Starts client/http-thread with this data. Called with the first small change. May throw. */
   readonly startThread: (data: ThreadOptions) => Worker;
 }

@@ -8,7 +8,7 @@ export const JSON_BYTES_MAX = 64 * 1024 * 1024;
  */
 export const CHANGE_BYTES_MAX = 4 * 1024 * 1024;
 
-export interface Read {
+interface Read {
   readonly chunks: readonly Uint8Array[];
   /** The error that broke the body off. Absent: the body is whole. */
   readonly failure?: { readonly error: unknown };

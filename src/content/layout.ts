@@ -29,7 +29,7 @@ interface FileIds {
   readonly generation: SnapshotId;
 }
 
-export type FileKind = keyof FileIds;
+type FileKind = keyof FileIds;
 
 export interface Layout {
   readonly root: string;

@@ -9,7 +9,7 @@ import { RUNNING_HASH_WORKER } from "./running-hash-worker.ts";
 /** Bytes of a step. The message for a smaller one would cost more than it gains. */
 const STEP = 4 * 1024 * 1024;
 
-export interface RunningHashes {
+interface RunningHashes {
   begin(path: string): RunningHash;
   /** Ends the thread. Unfinished hashes reject, and so does every later `finish`. */
   close(): Promise<void>;

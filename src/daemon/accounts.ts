@@ -42,7 +42,7 @@ export type FindAccount = (
 
 type AskDirectory = (database: string, key: string, signal: AbortSignal) => Promise<string | undefined>;
 
-export interface AccountsOptions {
+interface AccountsOptions {
   readonly log: Logger;
   /** Called when an account has changed since it was answered. */
   readonly onChange: () => void;

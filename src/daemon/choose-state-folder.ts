@@ -64,7 +64,7 @@ export async function chooseStateFolder(
   }
 }
 
-export interface OwnState {
+interface OwnState {
   readonly lock: StateLock;
   /** Only for a folder that was unused: removes all that was put into it, and the folders that were made for it. */
   readonly takeBack?: () => void;

@@ -131,7 +131,6 @@ export type QueueLine = z.infer<typeof queueLine>;
 
 /** Without `paths`: everything. */
 export const retryRequest = z.strictObject({ paths: z.array(z.string().startsWith("/")).optional() });
-export type RetryRequest = z.infer<typeof retryRequest>;
 export const retryReply = z.object({
   retried: count,
   unknown: z.array(z.string()),
@@ -163,7 +162,6 @@ const unmounted = z.object({
   /** The state dir was removed or moved away: the next mount may not find it. */
   stateGone: z.boolean().optional(),
 });
-export type Unmounted = z.infer<typeof unmounted>;
 export const unmountReply = z.union([z.object({ unmounted }), z.object({ busy: z.string() })]);
 export type UnmountReply = z.infer<typeof unmountReply>;
 

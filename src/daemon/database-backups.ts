@@ -26,7 +26,7 @@ const REST = 100;
 /** At the end a person waits: a larger database is not copied then. */
 const SMALL = 64 * 1024 * 1024;
 
-export interface GoodCopies {
+interface GoodCopies {
   /** To be called before the database is closed. */
   stop(): Promise<void>;
   /** To be called after the database was closed. */

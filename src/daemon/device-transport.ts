@@ -22,7 +22,7 @@ import type { DaemonSettings } from "./settings.ts";
 import type { ServedMount, Transport } from "./transport.ts";
 import { requestLimitMs } from "./waiting.ts";
 
-export interface DeviceOptions {
+interface DeviceOptions {
   readonly settings: DaemonSettings;
   readonly stateDir: string;
   readonly runtime: Runtime;

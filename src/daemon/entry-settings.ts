@@ -35,7 +35,7 @@ export function fileIdentitySync(path: string): string {
 const identityOf = (stat: BigIntStats | undefined) =>
   stat === undefined ? "none" : `${stat.mtimeNs} ${stat.ino} ${stat.size}`;
 
-export interface Followed {
+interface Followed {
   readonly next: DaemonSettings;
   /** The keys whose values are new in `next`. */
   readonly taken: readonly string[];

@@ -4,7 +4,7 @@ import { readUnsent, type Unsent } from "../metadata/unsent.ts";
 import { type LastMount, lastMountsAt } from "./last-mounts.ts";
 import { DATABASE } from "./state-folder.ts";
 
-export type UnsentOfMount = Pick<LastMount, "stateDir" | "workspace" | "path"> & Unsent;
+type UnsentOfMount = Pick<LastMount, "stateDir" | "workspace" | "path"> & Unsent;
 
 export function findUnsent(stateHome: string, mountpoint: string): UnsentOfMount[] {
   return lastMountsAt(stateHome, mountpoint).flatMap(({ mountpoint: _, ...last }) => {

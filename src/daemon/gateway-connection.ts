@@ -18,7 +18,7 @@ import { silenceLimits } from "./waiting.ts";
  */
 const CONNECTIONS = 32;
 
-export interface GatewayConnection {
+interface GatewayConnection {
   readonly transport: Transport;
   /** To be called when the mount is there: from then on a gateway of `wsfs start` that dies is started again. */
   keep(): void;

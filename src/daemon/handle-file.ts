@@ -77,7 +77,7 @@ export interface KeptState {
 }
 
 /** The end of the daemon before. */
-export type Before = Pick<RequestsInHand, "wasOwnFault">;
+type Before = Pick<RequestsInHand, "wasOwnFault">;
 
 const NOBODY: Before = { wasOwnFault: false };
 

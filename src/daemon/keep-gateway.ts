@@ -14,7 +14,7 @@ import { startGatewayOf } from "./start-gateway.ts";
 const STARTS = 5;
 const WITHIN_MS = 60_000;
 
-export interface GatewayKeeper {
+interface GatewayKeeper {
   /** To be called when the mount is there: from now on it needs the gateway. */
   begin(): void;
   /** To be called when the gateway does not answer: it may have died. Never rejects. */

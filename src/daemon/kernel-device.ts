@@ -4,7 +4,7 @@ import type { DeviceFastPath } from "../fuse/fast-path.ts";
 import type { Notify } from "../fuse/kernel-cache.ts";
 import { DEVICE_BUFFER_SIZE, type Device, openDevice } from "../fuse/native.ts";
 
-export interface KernelDevice {
+interface KernelDevice {
   readonly open: OpenDevice;
   /** Works once the device is open. */
   readonly notify: Notify;

@@ -17,7 +17,7 @@ import type { DaemonSettings } from "./settings.ts";
 import type { Transport } from "./transport.ts";
 import { requestLimitMs } from "./waiting.ts";
 
-export interface LibraryOptions {
+interface LibraryOptions {
   readonly settings: DaemonSettings;
   readonly runtime: Runtime;
   readonly log: Logger;

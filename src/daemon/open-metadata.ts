@@ -28,7 +28,7 @@ const UNKNOWN_BOOT = "unknown";
 /** A database of at most this size is checked in full at every start, which takes less than a moment. */
 const SMALL = 16 * 1024 * 1024;
 
-export interface OpenNeeds extends CopyNeeds {
+interface OpenNeeds extends CopyNeeds {
   readonly paths: Layout;
   readonly reserve: Pick<Reserve, "giveUpNow">;
   /** The id of this boot of the machine. */
@@ -43,7 +43,7 @@ export interface OpenNeeds extends CopyNeeds {
 }
 
 /** `repaired`: the database was damaged. The text is one line: the damage, and what took the place of the rows. */
-export interface Opened {
+interface Opened {
   readonly connection: Connection;
   readonly repaired?: string;
 }

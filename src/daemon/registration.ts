@@ -7,7 +7,7 @@ import { type Clock, every } from "../lib/runtime.ts";
 
 const LOOK_MS = 1000;
 
-export interface Place {
+interface Place {
   isThere(): boolean;
   /** May fail for as long as the parent folder cannot be made, as for a user without a session. */
   makeAgain(): Promise<void>;

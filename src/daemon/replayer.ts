@@ -18,7 +18,7 @@ import { type InodeId, inodeId } from "../metadata/ids.ts";
 import { mountAt, readMountTable } from "./mount-table.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "./processes.ts";
 
-export interface ReplayerOptions {
+interface ReplayerOptions {
   readonly mountpoint: string;
   readonly connection: number;
   readonly replays: Replays;
@@ -30,7 +30,7 @@ export interface ReplayerOptions {
   readonly log: Logger;
 }
 
-export interface Replayer {
+interface Replayer {
   close(): void;
 }
 

@@ -7,7 +7,7 @@ import { dirname } from "node:path";
 import type { Files, OpenFile } from "../lib/files.ts";
 import { shareRuns } from "../lib/shared-run.ts";
 
-export interface RowSync {
+interface RowSync {
   /** Resolves when everything committed before the call is on the disk. */
   sync(): Promise<void>;
   close(): Promise<void>;

@@ -32,7 +32,7 @@ const RECORD_MAX_BYTES = 256 * 1024;
  */
 const LISTS_MAX = 100;
 
-export const mountRecord = z.object({
+const mountRecord = z.object({
   /** The mount's connection, while the mount exists. */
   connection: z.number().int(),
   /** The connection is over, and the daemon finishes the work that came from it. */
@@ -170,7 +170,7 @@ export function removeRecord(folder: string, pid: number): void {
 }
 
 /** True if the mount's daemon or its supervisor is alive. */
-export function isServed(record: MountRecord): boolean {
+function isServed(record: MountRecord): boolean {
   return isAlive(record.daemon) || isAlive(record.supervisor);
 }
 

@@ -17,9 +17,9 @@ const PROGRAM = fileURLToPath(new URL("../cli/main.js", import.meta.url));
 export const WATCH_FD = 3;
 
 const announced = z.object({ baseUrl: z.string(), workspace: z.string() });
-export type Announced = z.infer<typeof announced>;
+type Announced = z.infer<typeof announced>;
 
-export interface StartedGateway {
+interface StartedGateway {
   /** Undefined: the gateway ended before it served. The log says why. */
   readonly announced: Promise<Announced | undefined>;
   readonly logPath: string;

@@ -16,7 +16,7 @@ const DEVICE_FD = 4;
 /** The largest number that the program takes. A longer time means no more. */
 const SERVED_MS_MAX = 2 ** 31 - 1;
 
-export interface NewSupervisor {
+interface NewSupervisor {
   readonly open: OpenLineSocket;
   readonly pid: number;
 }

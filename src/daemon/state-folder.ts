@@ -22,7 +22,7 @@ export const STATE_CLAIM: Claim = {
 const FILE = "workspace.json";
 /** `view`: the part or moment of the workspace that is mounted (engine/start/view.ts); absent: all of it, as it is. */
 const owner = z.object({ id: z.string(), name: z.string(), baseUrl: z.string(), view: z.string().optional() });
-export type StateOwner = z.infer<typeof owner>;
+type StateOwner = z.infer<typeof owner>;
 
 /** `folder`: node id of the folder that is mounted; undefined: all of the workspace. */
 export function defaultStateFolder(

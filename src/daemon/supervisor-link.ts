@@ -6,7 +6,7 @@ import { systemClock } from "../lib/system-clock.ts";
 import { withTimeout } from "./with-timeout.ts";
 
 /** The addon's interface for lines. */
-export interface LineSocket {
+interface LineSocket {
   /** Returns 0 or an errno: EAGAIN when the supervisor does not read, EPIPE when it is gone. */
   send(line: string, descriptor?: number): number;
   close(): void;
@@ -17,7 +17,7 @@ export type OpenLineSocket = (
 ) => LineSocket;
 
 /** `isOver`: the kernel ends the connection, because no copy of the mount is left in another mount namespace. */
-export type UnmountResult = { readonly busy: string } | { readonly isOver: boolean };
+type UnmountResult = { readonly busy: string } | { readonly isOver: boolean };
 
 export interface SupervisorLink {
   /**

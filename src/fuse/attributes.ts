@@ -57,7 +57,7 @@ const A = Object.fromEntries(Object.entries(ATTR.fields).map(([name, [at]]) => [
   number
 >;
 
-export function writeAttr(view: DataView, at: number, stat: Stat): void {
+function writeAttr(view: DataView, at: number, stat: Stat): void {
   writeU64(view, at + A.ino, stat.inode);
   writeU64(view, at + A.size, stat.size);
   writeU64(view, at + A.blocks, stat.blocks);

@@ -21,12 +21,12 @@ export interface Device {
  * Messages as they came, one per buffer, oldest first. They belong to the receiver: the device neither changes nor
  * reuses their memory.
  */
-export type OnRequests = (messages: Uint8Array[]) => void;
+type OnRequests = (messages: Uint8Array[]) => void;
 
 /**
  * No request will come any more. The errno name is ENODEV (unmounted), ECONNABORTED (aborted), or that of a failure.
  */
-export type OnEnd = (errnoName: string) => void;
+type OnEnd = (errnoName: string) => void;
 
 /** Starts the flow of requests. Never calls back before it has returned. */
 export type OpenDevice = (onRequests: OnRequests, onEnd: OnEnd) => Device;

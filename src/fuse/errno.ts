@@ -4,7 +4,7 @@
  */
 import { FsError, type FsErrorCode } from "../engine/api/index.ts";
 
-export const FS_ERRNO = {
+const FS_ERRNO = {
   EPERM: 1,
   ENOENT: 2,
   EINTR: 4,
@@ -42,7 +42,7 @@ export const FS_ERRNO = {
  * Errors of the protocol, never of a file system. ENOSYS means "never ask again", not "failed": the kernel remembers it
  * for the whole mount.
  */
-export const PROTOCOL_ERRNO = { ENOTTY: 25, ENOSYS: 38, EPROTO: 71 } as const;
+const PROTOCOL_ERRNO = { ENOTTY: 25, ENOSYS: 38, EPROTO: 71 } as const;
 
 /** Errors of a write to the device that say something about the connection. */
 export const CONNECTION_ERRNO = { ENODEV: 19, ECONNABORTED: 103, ENOTCONN: 107, ECANCELED: 125 } as const;

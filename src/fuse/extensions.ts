@@ -7,7 +7,7 @@ import { LITTLE_ENDIAN } from "./layout.ts";
 import { MalformedError, type Message } from "./message.ts";
 import { EXT_HEADER, SECCTX } from "./request-structs.ts";
 
-export interface SecurityContext {
+interface SecurityContext {
   readonly name: string;
   readonly label: Uint8Array;
 }

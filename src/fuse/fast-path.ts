@@ -2,7 +2,7 @@
 import type { FastPath, HandleId } from "../engine/api/index.ts";
 
 /** The calls of the device; see native.ts. */
-export interface LeaseDevice {
+interface LeaseDevice {
   grantRead(handle: HandleId, descriptor: number): void;
   grantWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
   revokeReads(descriptor: number): void;

@@ -77,7 +77,7 @@ export function setattr(call: Call, request: In<typeof structs.SETATTR_IN>): Pro
   return fileSystem.setattr(caller, nodeid, change);
 }
 
-export function attributesToSet(request: In<typeof structs.SETATTR_IN>): SetAttributes {
+function attributesToSet(request: In<typeof structs.SETATTR_IN>): SetAttributes {
   const has = (bit: number) => (request.valid & bit) !== 0;
   return {
     ...(has(FATTR.MODE) && { mode: request.mode & 0o7777 }),

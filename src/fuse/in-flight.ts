@@ -96,7 +96,7 @@ function hasPlace<T extends { place: number | undefined }>(request: T): request 
   return request.place !== undefined;
 }
 
-export interface InFlightTable<From extends Origin = Message> {
+interface InFlightTable<From extends Origin = Message> {
   /** False when a request with this id is in flight already. */
   add(request: InFlight<From>): boolean;
   find(id: number): InFlight<From> | undefined;

@@ -12,17 +12,14 @@ import type { INIT_OUT } from "./reply-structs.ts";
 import type { INIT_IN } from "./request-structs.ts";
 import type { WireVersion } from "./requests.ts";
 
-export const MAJOR = 7;
-export const NEWEST_MINOR = 45;
+const MAJOR = 7;
+const NEWEST_MINOR = 45;
 /** Linux 5.4. Every body that we read or send has had its present form since. */
-export const OLDEST_MINOR = 31;
+const OLDEST_MINOR = 31;
 
 export const MAX_WRITE = 1024 * 1024;
 const MAX_PAGES = 256;
 const MAX_BACKGROUND = 64;
-
-/** Room for the longest message: a WRITE of MAX_WRITE with its headers. */
-export const REQUEST_BUFFER_SIZE = MAX_WRITE + 4096;
 
 const WANTED =
   INIT.ASYNC_READ |
@@ -66,9 +63,9 @@ export interface Wishes {
 }
 
 export type InitRequest = Values<typeof INIT_IN.fields>;
-export type InitReply = Partial<Values<typeof INIT_OUT.fields>>;
+type InitReply = Partial<Values<typeof INIT_OUT.fields>>;
 
-export type Negotiation =
+type Negotiation =
   | { readonly kind: "agreed"; readonly reply: InitReply; readonly connection: Connection }
   /** The kernel is newer than major 7: it is told so and asks again. */
   | { readonly kind: "again"; readonly reply: InitReply }

@@ -14,7 +14,7 @@ import { notifyExpireInodes, notifyInvalEntry, notifyInvalInode, notifyPrune } f
 /** Sends messages one after the other from a thread of its own. Resolves to 0 or an errno. */
 export type Notify = (way: "entry" | "inode", messages: Uint8Array) => Promise<number>;
 
-export interface KernelCacheOfDevice extends KernelCache {
+interface KernelCacheOfDevice extends KernelCache {
   /**
    * Sets the connection to the kernel and its minor version. Earlier invalidations are sent now: the kernel may know
    * names and attributes from an earlier daemon.

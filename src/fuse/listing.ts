@@ -18,7 +18,7 @@ export interface Listing {
 /** The usual length of a name in a folder, in bytes. */
 const USUAL_NAME = 24;
 
-export interface ListingWriter {
+interface ListingWriter {
   /** False: there was no room, and nothing was written. */
   add(entry: FolderEntry): boolean;
   /** About how many entries with names of usual length still fit. */

@@ -26,7 +26,7 @@ export class MalformedError extends FsError {
 }
 
 /** The only fields that can be trusted in a message that is too short for its header. */
-export const UNIQUE_AT = 8;
+const UNIQUE_AT = 8;
 export const MIN_ANSWERABLE = 16;
 
 export interface Message {
@@ -103,7 +103,7 @@ export function need(message: Message, at: number, size: number, what: string): 
 }
 
 /** Takes NUL-terminated strings from the front, one after the other. */
-export interface Cursor {
+interface Cursor {
   at: number;
 }
 

@@ -168,7 +168,7 @@ function messagesOf(slab: ArrayBuffer, spans: Uint32Array, count: number, large:
   return messages;
 }
 
-export interface Control {
+interface Control {
   /**
    * Sends one line, with a descriptor if given. Returns 0, or an errno: EPIPE when the other end is gone. Never waits.
    */

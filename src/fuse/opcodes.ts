@@ -43,13 +43,13 @@ export interface Served<Request = unknown, Reply = unknown> extends Row<Request,
 }
 
 /** An operation without an answer. */
-export interface Silent<Request = unknown> extends Row<Request, never> {
+interface Silent<Request = unknown> extends Row<Request, never> {
   readonly kind: "silent";
   handle(fileSystem: FileSystem, request: Request): void;
 }
 
 /** An operation that is not served: the kernel gets this error. After ENOSYS it never sends the operation again. */
-export interface Refused<Request = unknown, Reply = unknown> extends Row<Request, Reply> {
+interface Refused<Request = unknown, Reply = unknown> extends Row<Request, Reply> {
   readonly kind: "refused";
   readonly error: ErrorName;
 }

@@ -9,7 +9,7 @@ import { type ElapsedTime, minus } from "../lib/clocks.ts";
 import { describeError, type Logger } from "../lib/log.ts";
 import type { InFlight, Origin } from "./in-flight.ts";
 
-export interface Outcome {
+interface Outcome {
   /** An errno name, or "ok". */
   readonly result: string;
   readonly reply?: unknown;
@@ -19,7 +19,7 @@ export interface Outcome {
 /** The pause between two warnings about EIO of one operation: without a network thousands fail in a second. */
 const QUIET_MS = 1000;
 
-export interface OperationLog {
+interface OperationLog {
   done(request: InFlight<Origin>, outcome: Outcome, now: ElapsedTime): void;
 }
 

@@ -8,7 +8,7 @@ import type { Logger } from "../lib/log.ts";
 import { ERRNO } from "./errno.ts";
 
 /** The two ioctls of the addon. They return an id (> 0), 0, or -errno. */
-export interface BackingCalls {
+interface BackingCalls {
   backingOpen(device: number, descriptor: number): number;
   backingClose(device: number, id: number): number;
 }

@@ -88,7 +88,6 @@ export const DIRENT = struct("fuse_dirent", 24, {
 });
 /** A fuse_entry_out, then a fuse_dirent at offset 128. */
 export const DIRENTPLUS_DIRENT_AT = 128;
-export const DIRENTPLUS_SIZE = 152;
 
 /** A fuse_statx follows at offset 32. */
 export const STATX_OUT = struct("fuse_statx_out", 288, {

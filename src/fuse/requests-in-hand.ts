@@ -31,7 +31,7 @@ export const NOTHING_KEPT: RequestsInHand = {
   suspected: () => {},
 };
 
-export interface CrashSuspects {
+interface CrashSuspects {
   /** False: the request was in hand when two daemons died of themselves. Only for a resent request. */
   begin(request: InFlight): boolean;
   end(request: InFlight): void;

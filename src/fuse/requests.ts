@@ -182,7 +182,7 @@ export function decodeXattrName(message: Message): NameRequest {
   return { name: takeXattrName(message, cursorAfter(0)) };
 }
 
-export type LockRequest = Values<typeof LK_IN.fields> & { readonly lock: Values<typeof FILE_LOCK.fields> };
+type LockRequest = Values<typeof LK_IN.fields> & { readonly lock: Values<typeof FILE_LOCK.fields> };
 
 export function decodeLock(message: Message): LockRequest {
   const values = fixedPart(message, LK_IN);

@@ -62,7 +62,7 @@ export interface SessionOptions {
   readonly onRootKnown?: () => void;
 }
 
-export interface RequestInFlight {
+interface RequestInFlight {
   readonly operation: string;
   readonly id: number;
   readonly node: KernelNodeId;

@@ -126,7 +126,7 @@ function nextEntry(store: Store, workspace: string, growth: number): number {
   return row.entries;
 }
 
-export interface NewNodeRow {
+interface NewNodeRow {
   readonly workspace: string;
   readonly kind: "file" | "folder";
   readonly parent: string | null;

@@ -42,7 +42,7 @@ export function isKnown(value: string | undefined, ...tags: readonly string[]): 
   return value !== undefined && tags.length > 0 && hasOne(parseTags("If-None-Match", value), tags);
 }
 
-export type ByteRange = { readonly start: number; readonly end: number };
+type ByteRange = { readonly start: number; readonly end: number };
 
 /**
  * The single requested range of bytes, [start, end). "whole" when there is no range, when there are several, or when it

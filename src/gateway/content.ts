@@ -97,7 +97,7 @@ async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   if (bytes.length > 0) yield bytes;
 }
 
-export interface CopySource {
+interface CopySource {
   readonly content: Content;
   /**
    * The attributes of the source, without those that belong to it alone: its `link`, and its mtime when another version

@@ -20,7 +20,7 @@ export function copyIsPlaced({ store }: Needs, root: string): void {
   store.prepare("UPDATE copy SET placed = 1 WHERE root = ?").run(root);
 }
 
-export interface CopyState {
+interface CopyState {
   readonly root: string;
   readonly placed: number;
   readonly journaled: number;

@@ -27,7 +27,7 @@ const SLICE = 250;
 const ATTEMPTS = 4;
 
 /** The place of a copy, and its author. */
-export interface CopyPlace {
+interface CopyPlace {
   readonly workspace: string;
   readonly parent: string;
   readonly name: string;
@@ -53,7 +53,7 @@ export interface PreparedCopy {
 }
 
 /** Thrown by an effect that needs a prepared copy of this folder. */
-export class CopyNeeded extends Error {
+class CopyNeeded extends Error {
   readonly source: NodeRow;
   readonly place: CopyPlace;
 

@@ -148,7 +148,7 @@ const OPEN_API = "/openapi.json";
  */
 const READ_TRIES = 3;
 
-export interface GatewayNeeds {
+interface GatewayNeeds {
   readonly clock: Clock;
   /** Opened (`openDatabase`) and closed by the caller. In memory for a simulation. */
   readonly database: Connection;

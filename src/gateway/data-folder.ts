@@ -31,7 +31,7 @@ export function lockDataFolder(folder: string): Lock {
 }
 
 /** A lock that ends with its process, however that dies. */
-export interface Lock {
+interface Lock {
   release(): void;
 }
 

@@ -16,7 +16,7 @@ import { inBatches, type SortValue } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 
 /** The folder as of the position, and the choice of its nodes. */
-export interface DeletedScope {
+interface DeletedScope {
   readonly folder: Pick<NodeRow, "id" | "workspace">;
   /** The path of the folder. */
   readonly path: string;

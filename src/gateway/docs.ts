@@ -7,7 +7,7 @@ import fastify from "fastify";
 import type { OpenApiDocument } from "../contract/openapi.ts";
 import { notFound } from "./problems.ts";
 
-export const DOCS = "/docs";
+const DOCS = "/docs";
 
 /** Only scripts and requests of this origin are allowed, and no other page may show this one in a frame. */
 const CONTENT_SECURITY = [

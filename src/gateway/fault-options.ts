@@ -52,11 +52,11 @@ const rates = z.strictObject({
   truncatedAnswer: rate.optional(),
   ignoredRange: rate.optional(),
 } satisfies Record<Fault, z.ZodType>);
-export type FaultRates = z.output<typeof rates>;
+type FaultRates = z.output<typeof rates>;
 
 /** Rates of one operation come before those of "all", each rate separately. */
 export const FAULT_TARGETS = ["all", ...(Object.keys(OPERATIONS) as OperationName[])] as const;
-export type FaultTarget = (typeof FAULT_TARGETS)[number];
+type FaultTarget = (typeof FAULT_TARGETS)[number];
 
 /** With a jitter, each time is drawn between the value and the value plus its jitter. */
 export const faultOptions = z.strictObject({

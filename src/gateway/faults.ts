@@ -22,7 +22,7 @@ export class ConnectionReset extends Error {
   }
 }
 
-export interface FaultyRequest {
+interface FaultyRequest {
   readonly operation: OperationName;
   readonly request: GatewayRequest;
   readonly answer: (request: GatewayRequest) => Promise<GatewayAnswer>;

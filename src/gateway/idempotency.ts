@@ -17,7 +17,7 @@ import type { Caller } from "./tokens.ts";
 /** The number of keys in a batch. */
 const LOOK_COUNT = 500;
 
-export interface KeyedRequest {
+interface KeyedRequest {
   readonly workspace: string;
   readonly key: string | null | undefined;
   /**
@@ -49,11 +49,11 @@ export function forgetKeys({ store, clock }: Context, after: number): number | u
 }
 
 /** The result of a request: a node after it, or another value. */
-export type Outcome =
+type Outcome =
   | { readonly status: number; readonly written: Written }
   | { readonly status: number; readonly value: unknown };
 
-export interface FirstOutcome {
+interface FirstOutcome {
   readonly request: string;
   readonly status: number;
   readonly node: string | null;

@@ -22,7 +22,7 @@ const COMPACT_COUNT = 1000;
 /** When the position of the reader could not be stored, the position stored before is shown for this long. */
 const HOLD_MS = 1000;
 
-export interface LagTimes {
+interface LagTimes {
   readonly lagMs: number;
   /** Each change waits for up to this much longer. */
   readonly jitterMs: number;

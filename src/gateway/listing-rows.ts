@@ -77,7 +77,7 @@ export function sortedListing(
   return lists.get(key, () => listingRows(store, scope, field));
 }
 
-export function* listingRows(store: Store, scope: Scope, field: NodeField): Generator<readonly Row[]> {
+function* listingRows(store: Store, scope: Scope, field: NodeField): Generator<readonly Row[]> {
   const folders: Folder[] = [{ id: scope.folder, path: scope.path }];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     for (const batch of placesOf(store, folder.id, scope.asOf, field)) {

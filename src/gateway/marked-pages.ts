@@ -25,14 +25,14 @@ export function isMarked(field: string): field is MarkedField {
 }
 
 /** The difference between the folder now and the folder at a position, in the order of the field. */
-export interface Delta {
+interface Delta {
   /** Keys of places that came after the position. */
   readonly newer: readonly Key[];
   /** Keys of places that went after the position, and their nodes. */
   readonly gone: readonly { readonly key: Key; readonly node: string }[];
 }
 
-export function compareKeys(a: Key, b: Key): number {
+function compareKeys(a: Key, b: Key): number {
   const first =
     typeof a[0] === "number" && typeof b[0] === "number" ? a[0] - b[0] : compareText(String(a[0]), String(b[0]));
   return first || compareText(a[1], b[1]);
@@ -72,7 +72,7 @@ export function tooManyNewer(store: Store, folder: string, asOf: number): boolea
   return newer.get(folder, asOf) !== undefined;
 }
 
-export interface MarkedPage {
+interface MarkedPage {
   readonly folder: string;
   readonly field: MarkedField;
   readonly descending: boolean;

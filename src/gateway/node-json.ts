@@ -7,7 +7,7 @@ import { MAIN, nodeAt, onBranch, pathOf, showNode } from "./node-rows.ts";
 import type { Store } from "./store.ts";
 
 /** References to nodes: by the number of their row, which is valid as long as the store is open, or by id. */
-export type NodeRefs =
+type NodeRefs =
   | { readonly by: "row"; readonly refs: readonly number[] }
   | { readonly by: "id"; readonly refs: readonly string[] };
 

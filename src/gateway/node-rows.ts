@@ -6,7 +6,6 @@
  * versions alone show the head at any position. Every file has a head on main.
  */
 import { type Attributes, attributes } from "../contract/attributes.ts";
-import { joinPath } from "../contract/names.ts";
 import type { Node, WrittenNode } from "../contract/resources.ts";
 import { stateAt } from "./attribute-states.ts";
 import type { Context } from "./context.ts";
@@ -240,9 +239,4 @@ export function showWritten({ store }: Pick<Context, "store">, { id, position, b
   const row = nodeAt(store, id, position);
   if (row === undefined) throw new Error(`Node ${id} was not there at ${position}.`);
   return { ...showNode(onBranch(store, row, branch, position), pathOf(store, row, position)), position };
-}
-
-/** Returns the path of a child shown in a folder. */
-export function childPath(folder: string, row: NodeRow): string {
-  return row.parent === null ? "/" : joinPath(folder, row.name);
 }

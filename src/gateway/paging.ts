@@ -25,7 +25,7 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
-export interface Order<F extends string = string> {
+interface Order<F extends string = string> {
   readonly field: F;
   readonly descending: boolean;
 }
@@ -71,7 +71,7 @@ export function sliceOf(rows: Float64Array, descending: boolean, offset: number,
 }
 
 /** A list that is sorted as a whole, once for each order and each position at which it changed. */
-export interface SortableList<F extends string, T> {
+interface SortableList<F extends string, T> {
   /** Values that distinguish the list from all others. */
   readonly key: readonly unknown[];
   readonly fields: readonly F[];

@@ -8,7 +8,7 @@ import { withoutApiKeys } from "../contract/api-keys.ts";
 import { type Node, OVER_QUOTA, THINNED } from "../contract/resources.ts";
 import type { Role } from "../contract/roles.ts";
 
-export interface ProblemDetails {
+interface ProblemDetails {
   readonly field?: string;
   readonly scope?: string;
   /** The required role in a workspace. */
@@ -23,7 +23,7 @@ export interface ProblemDetails {
 }
 
 /** The excess over the quota of a workspace. */
-export interface Excess {
+interface Excess {
   readonly quota: number;
   readonly used: number;
   /** The bytes that would be added, at least. */

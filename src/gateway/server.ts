@@ -41,7 +41,7 @@ const GARBAGE_BYTES = 1024 * 1024;
 const LONG_TEXT = 16 * 1024;
 const CORE_PREFIX = "/v1/";
 
-export interface Server {
+interface Server {
   readonly baseUrl: string;
   readonly port: number;
   /** True if the requested Unix socket exists. */
@@ -63,7 +63,7 @@ const SILENCE: Silence = { headersMs: 30_000, bodyMs: 60_000 };
 /** The number of checks for overdue headers within `headersMs`. */
 const HEADER_CHECKS = 6;
 
-export interface ServerOptions {
+interface ServerOptions {
   readonly gateway: Gateway;
   /** Called with the address of the gateway, once that is known. Absent: people cannot sign in. */
   readonly signInAt?: (baseUrl: string) => SignIn;

@@ -8,7 +8,7 @@ export const SNIFF_BYTES = 4096;
 const UNKNOWN = "application/octet-stream";
 
 /** `beginning`: the first SNIFF_BYTES of the content, or all of it when it is shorter. */
-export async function sniffMimeType(beginning: Uint8Array): Promise<string> {
+async function sniffMimeType(beginning: Uint8Array): Promise<string> {
   if (beginning.length === 0) return "text/plain";
   const known = await fileTypeFromBuffer(beginning);
   if (known !== undefined) return known.mime;

@@ -59,7 +59,7 @@ export interface SortedLists {
   forget(): void;
 }
 
-export interface SortLimits {
+interface SortLimits {
   readonly rows: number;
   readonly keyBytes: number;
 }

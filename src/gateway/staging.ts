@@ -18,7 +18,7 @@ const INLINE_BYTES = 32 * 1024;
 /** More than the boundaries and headers of a multipart body take. */
 export const FRAMING_BYTES = 64 * 1024;
 
-export interface StagedUpload {
+interface StagedUpload {
   readonly metadata: UploadMetadata;
   readonly size: number;
   readonly hash: string;

@@ -37,7 +37,7 @@ import { signToken, type TokenClaims } from "./tokens.ts";
 
 /** The profile by which `wsfs mount` learns to speak to a bare gateway. */
 export const BARE_PROFILE = fileURLToPath(new URL("../../src/gateway/bare.profile.json", import.meta.url));
-export const DEFAULT_WORKSPACE = "workspace";
+const DEFAULT_WORKSPACE = "workspace";
 
 const TIDY_MS = HOUR_MS;
 const TOKEN_LOOK_MS = 1000;
@@ -70,7 +70,7 @@ export interface StartGatewayOptions extends Partial<GatewayOptions> {
   readonly control?: boolean;
 }
 
-export interface TokenOptions {
+interface TokenOptions {
   /** Name or id of the workspace the token is bound to. */
   readonly workspace?: string;
   /** Default: all. */
@@ -234,7 +234,7 @@ export async function issueToken(dataDir: string, options: TokenOptions = {}): P
 }
 
 /** The access that `wsfs start` gives its user. */
-export interface StartAccess {
+interface StartAccess {
   readonly tokenFile: string;
   /** The user's sign-in; undefined when the account was removed, or when others existed before. */
   readonly owner: { readonly account: string; readonly passwordFile: string | undefined } | undefined;

@@ -46,7 +46,7 @@ export function writeTokenFile(file: string, token: string): void {
   }
 }
 
-export interface TokenFileNeeds {
+interface TokenFileNeeds {
   readonly dataDir: string;
   readonly accounts: Accounts;
   readonly log: Logger;

@@ -60,7 +60,7 @@ export interface OwnToken extends Pick<TokenClaims, "workspace" | "account" | "c
 }
 
 /** The parts of a gateway that `createTokenCheck` needs. */
-export interface TokenNeeds {
+interface TokenNeeds {
   /** Signs the tokens of the command line. */
   readonly key: Uint8Array;
   readonly clock: Pick<Clock, "wallClock">;

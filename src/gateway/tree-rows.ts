@@ -30,7 +30,7 @@ const TREE = `CREATE TEMP TABLE IF NOT EXISTS tree (
  * The way in which nodes come in below a root that does not exist yet: they are not found, and the journal reports them
  * later.
  */
-export interface Staged {
+interface Staged {
   readonly root: string;
   readonly journaled: boolean;
 }

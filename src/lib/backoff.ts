@@ -1,7 +1,7 @@
 /** Pauses between failed tries. Each is twice as long as the one before, up to the longest. */
 import type { Clock } from "./runtime.ts";
 
-export interface Backoff {
+interface Backoff {
   readonly firstMs: number;
   readonly maxMs: number;
 }

@@ -10,7 +10,7 @@ import type { Logger } from "./log.ts";
 import { every } from "./runtime.ts";
 import { systemClock } from "./system-clock.ts";
 
-export interface CheckpointOptions {
+interface CheckpointOptions {
   readonly worker: Worker;
   /** The log lies beside it, with "-wal" at the end of its name. */
   readonly databasePath: string;

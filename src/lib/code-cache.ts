@@ -13,7 +13,7 @@ import { Script } from "node:vm";
  * The program's body as a function. Its argument is the program's imports from neighbouring modules; it returns the
  * program's exports.
  */
-export type Body = (
+type Body = (
   imports: Readonly<Record<string, unknown>>,
   importMeta: ImportMeta,
   importModule: (name: string) => Promise<unknown>,

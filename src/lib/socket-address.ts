@@ -9,7 +9,7 @@ const ADDRESS_MAX_BYTES = 107;
 /** A flag of Linux that Node does not name. */
 const O_PATH = 0o10000000;
 
-export interface SocketAddress {
+interface SocketAddress {
   /** Valid for bind and connect until `close`. */
   readonly path: string;
   close(): void;
@@ -30,7 +30,7 @@ export class ForeignSocket extends Error {
   override readonly name = "ForeignSocket";
 }
 
-export interface OpenedSocket extends SocketAddress {
+interface OpenedSocket extends SocketAddress {
   readonly fd: number;
 }
 

@@ -26,7 +26,7 @@ export interface Statement<Row> {
  * Called when the disk did not take a change. Returns the error to throw. Undefined: the change is tried again, because
  * the disk may take it now.
  */
-export type OnDiskFailure = (error: unknown) => Error | undefined;
+type OnDiskFailure = (error: unknown) => Error | undefined;
 
 const handlers = new WeakMap<Connection, OnDiskFailure>();
 
@@ -36,7 +36,7 @@ export function onDiskFailure(database: Connection, handler: OnDiskFailure): voi
 }
 
 /** Called at the first sign that the file is not as SQLite wrote it. */
-export type OnDamage = (error: unknown) => void;
+type OnDamage = (error: unknown) => void;
 
 const damageHandlers = new WeakMap<Connection, OnDamage>();
 
@@ -100,7 +100,7 @@ export function forgetRead(database: Connection): void {
 }
 
 /** A transaction that is to begin with its first change, so that a transaction without a change costs nothing. */
-export interface Wanted {
+interface Wanted {
   begin: (() => void) | undefined;
 }
 

@@ -13,20 +13,20 @@ export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "blo
  * Durability of dirty content. formerly: it was durable, and may have changed since. never: it never was. quarantined:
  * power loss came after a change that was not synced, and no program has saved the content since.
  */
-export type Synced = "durable" | "formerly" | "never" | "quarantined";
+type Synced = "durable" | "formerly" | "never" | "quarantined";
 
 /**
  * The state of a content, tagged by `content` (docs/dev/content-states.md). clean: a version of the gateway. open: a
  * writer may have changed it, and no look has shown it yet. dirty: it has changed; with a hash, a snapshot was taken
  * since. Without one, no snapshot of it may be sent, and only such a content is quarantined. A folder's content is clean.
  */
-export type Content =
+type Content =
   /** The hash is null where the gateway has told none. */
   | { readonly content: "clean" | "open"; readonly hash: string | null; readonly synced: "never" }
   | { readonly content: "dirty"; readonly hash: null; readonly synced: Synced }
   | { readonly content: "dirty"; readonly hash: string; readonly synced: Exclude<Synced, "quarantined"> };
 
-export type ContentState = Content["content"];
+type ContentState = Content["content"];
 
 /** An inode but for the state of its content. */
 interface InodeBase {

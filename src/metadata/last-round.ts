@@ -13,7 +13,7 @@ const BYTES_PER_MS = 2 * 1024 * 1024;
 /** This much is moved within a millisecond or so. */
 const SHORT_BYTES = 2 * 1024 * 1024;
 
-export interface Round {
+interface Round {
   /** The part of the log that is in use, in bytes. */
   readonly logBytes: number;
   /** Bytes that were added to the log during the round before. About as many are added during each round. */

@@ -2,7 +2,7 @@
 import type { Node } from "../contract/resources.ts";
 import { type Connection, prepare, remember, rememberAny } from "./database.ts";
 
-export type SettingKey =
+type SettingKey =
   /** Id of the workspace. */
   | "workspace"
   | "workspaceName"

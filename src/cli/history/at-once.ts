@@ -21,7 +21,7 @@ export async function eachOf<T>(items: readonly T[], act: (item: T) => Promise<u
   await Promise.all(Array.from({ length: Math.min(UNDER_WAY_MAX, items.length) }, worker));
 }
 
-export interface Progress {
+interface Progress {
   step(): void;
   end(): void;
 }

@@ -14,7 +14,7 @@ export interface Target {
 }
 
 /** Throws an Error whose message is the expected form. */
-export function parseSelector(text: string, nowMs: number): Selector {
+function parseSelector(text: string, nowMs: number): Selector {
   if (/^\d{1,15}$/.test(text)) return { number: Number(text) };
   if (/^-\d{1,15}$/.test(text)) return { back: -Number(text) };
   try {
@@ -25,7 +25,7 @@ export function parseSelector(text: string, nowMs: number): Selector {
 }
 
 /** The path before the last "@" and the version after it. Undefined when there is no version. */
-export function splitVersion(path: string): { readonly path: string; readonly version: string } | undefined {
+function splitVersion(path: string): { readonly path: string; readonly version: string } | undefined {
   const [, before, version] = /^(.*[^/])@([^@/]+)$/s.exec(path) ?? [];
   return before === undefined || version === undefined ? undefined : { path: before, version };
 }

@@ -20,7 +20,7 @@ export interface Place {
   readonly name: string;
 }
 
-export type Action = "restore" | "move" | "delete" | "keep";
+type Action = "restore" | "move" | "delete" | "keep";
 
 export interface Step {
   readonly nodeId: string;
@@ -65,7 +65,7 @@ export const PARKING = "p";
 
 const isChange = ({ kind }: JournalEntry) => CHANGE_KINDS.some((own) => own === kind);
 
-export function isInRange(entry: JournalEntry, { from, to, mount, account, ofUndo }: Range): boolean {
+function isInRange(entry: JournalEntry, { from, to, mount, account, ofUndo }: Range): boolean {
   const { position, by, key } = entry;
   return (
     position >= from &&
@@ -151,7 +151,7 @@ function stepOf(
 
 const isParked = ({ key }: JournalEntry) => key?.endsWith(PARKING) === true;
 
-export interface Round {
+interface Round {
   readonly steps: readonly Step[];
   /** This step must leave its name and folder first, because several steps wait for each other. */
   readonly park?: Step;

@@ -32,7 +32,7 @@ export interface Choice {
 }
 
 /** `begun`: an undo of the same wish that has not ended. `next`: the changes to take back if there is no such undo. */
-export interface Choices {
+interface Choices {
   readonly begun: Choice | undefined;
   readonly next: Choice;
 }

@@ -7,7 +7,7 @@ import { eachOf } from "./at-once.ts";
 import { PARKING, rounds, type Step } from "./undo-plan.ts";
 import { endKey, UNDONE } from "./undo-range.ts";
 
-export interface Undoing {
+interface Undoing {
   readonly gateway: Gateway;
   /** The beginning of the idempotency keys: a step that is sent again changes nothing twice. */
   readonly own: string;

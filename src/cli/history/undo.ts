@@ -58,7 +58,7 @@ export function undo(values: Values<"undo">): Promise<number> {
 const nothing = (json: boolean, skipped: number, why = "") =>
   print(json, { result: { undone: 0, skipped } }, `There is nothing to undo${why}.\n`);
 
-export interface Made {
+interface Made {
   readonly plan: Plan;
   readonly choice: Choice;
   /** True: the plan continues an undo that was broken off. */

@@ -21,7 +21,7 @@ import { withGateway } from "../service.ts";
 import { scopesOf, signedIn } from "../signed-in.ts";
 import { addressNow } from "../status.ts";
 
-export interface Given {
+interface Given {
   /** Used only with --workspace: a mount has its own gateway. */
   readonly env: string | undefined;
   readonly "in-workspace": string | undefined;
@@ -38,7 +38,7 @@ export interface OfMount {
   readonly folder: string;
 }
 
-export interface AtWorkspace {
+interface AtWorkspace {
   readonly gateway: Gateway;
   /** The given paths, as paths of the workspace. */
   readonly paths: readonly string[];

@@ -9,7 +9,7 @@ import { guardedFetch } from "./guarded-fetch.ts";
 /** Loaded only when a person signs in or a login is used, because most programs do neither. */
 export const oauth = () => import("openid-client");
 
-export const CLIENT_ID = "wsfs";
+const CLIENT_ID = "wsfs";
 const TIMEOUT_SECONDS = 30;
 
 /** The server's addresses. They are saved with a login, so that a new token takes one request. */
@@ -19,7 +19,7 @@ export const endpoints = z.object({
   revocation_endpoint: z.url().optional(),
   device_authorization_endpoint: z.url().optional(),
 });
-export type Endpoints = z.infer<typeof endpoints>;
+type Endpoints = z.infer<typeof endpoints>;
 
 /** Throws a RemoteError "invalid" for an address at which others could read the login. */
 export function checkAddress(baseUrl: string): URL {

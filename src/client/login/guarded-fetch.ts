@@ -5,7 +5,7 @@
  */
 import { createConnector } from "../connector.ts";
 
-export interface FetchOptions {
+interface FetchOptions {
   readonly method?: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: unknown;

@@ -23,7 +23,7 @@ const login = z.object({
 export type Login = z.infer<typeof login>;
 
 /** The store of the token. In the keyring, its name is the path of the file. */
-export const STORES = ["file", "keyring"] as const;
+const STORES = ["file", "keyring"] as const;
 export type Store = (typeof STORES)[number];
 
 /** The content of the file, or of the keyring's secret. */

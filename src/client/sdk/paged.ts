@@ -35,7 +35,7 @@ export interface Paged<Item, P extends Page<Item> = Page<Item>> extends AsyncIte
 }
 
 /** `after` is the `next` of the page before; `pageNo` is a page's number. The first page has neither. */
-export interface WhichPage {
+interface WhichPage {
   readonly after?: string | undefined;
   readonly pageNo?: number | undefined;
 }

@@ -9,7 +9,7 @@ import { type FileHandle, open, readdir, rename, rm } from "node:fs/promises";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
 
-export interface PartFile {
+interface PartFile {
   readonly handle: FileHandle;
   /** Syncs it and gives it the target's name. */
   finish(): Promise<void>;

@@ -106,7 +106,7 @@ function unreadable(cause: unknown): never {
   throw new RemoteError("invalid", `content: ${reason}`, { field: "content", isUnsent: true, cause });
 }
 
-export interface HashedSource {
+interface HashedSource {
   readonly source: ContentSource;
   /** Lower-case hex SHA-256 of the bytes of the last read. Undefined when it was not read to its end. */
   hash(): string | undefined;

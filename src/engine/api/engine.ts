@@ -38,7 +38,7 @@ export interface QueueItem {
 }
 
 /** The disk of the state dir. Sizes in bytes. */
-export interface DiskStatus {
+interface DiskStatus {
   /**
    * gone: the state dir was removed. broken: the database takes no changes, and the disk does not say why. damaged: the
    * content of the database is damaged.
@@ -57,7 +57,7 @@ export interface DiskStatus {
 }
 
 /** A detached file; see sync/detached-files.ts. */
-export interface DetachedFile {
+interface DetachedFile {
   /** The path that the file had in the mount, from "/". */
   readonly path: string;
   /** The st_ino of the open file. */

@@ -4,7 +4,7 @@
  */
 import { hasCode, isUnsupported } from "../../lib/system-error.ts";
 
-export const FS_ERROR_CODES = [
+const FS_ERROR_CODES = [
   "EPERM",
   "ENOENT",
   "EINTR",

@@ -123,7 +123,7 @@ export interface SpaceInfo {
  * Identifies a request that waits for its answer: the kernel's number of it, and its place in the request log, which no
  * other waiting request has.
  */
-export interface Mark {
+interface Mark {
   readonly id: number;
   readonly place: number;
 }

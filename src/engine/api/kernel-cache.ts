@@ -24,7 +24,7 @@ export interface ChangedName {
 }
 
 /** Changes that the kernel did not ask for. */
-export interface Invalidations {
+interface Invalidations {
   /** Names to look up again, negative entries among them. */
   readonly names: Iterable<ChangedName>;
   /** Folders whose names changed. */

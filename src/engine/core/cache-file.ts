@@ -32,7 +32,7 @@ export interface Reader {
  * The state on which the time of the next snapshot depends, besides the writes since the last one
  * (upload/snapshot-times.ts).
  */
-export interface SnapshotPace {
+interface SnapshotPace {
   /** How often the pause has doubled. */
   readonly step: number;
   /** When the last snapshot was taken, and when the file was last written before that. Undefined: there was none. */

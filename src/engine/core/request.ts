@@ -6,7 +6,7 @@ import { type Scope, UPLOAD_SCOPES } from "../../contract/scopes.ts";
 
 const bytes = { hash: z.string(), size: z.number().int().min(0), attributes };
 
-export const request = z.discriminatedUnion("do", [
+const request = z.discriminatedUnion("do", [
   z.object({ do: z.literal("folder"), parent: z.string(), name: z.string(), attributes }),
   /** A new file with content. */
   z.object({ do: z.literal("upload"), parent: z.string(), name: z.string(), ...bytes }),

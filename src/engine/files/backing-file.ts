@@ -339,7 +339,7 @@ export function isContentDirty(inode: Inode): boolean {
 const NEVER = { seconds: 0, nanoseconds: 0 };
 
 /** All of its bytes count as missing. Changes are refused with ENOSPC: a writer has to open the file anew. */
-export function missingFile(size: number): OpenFile {
+function missingFile(size: number): OpenFile {
   const refuse = () => Promise.reject(new FsError("ENOSPC", "the file is not kept here: open it again"));
   return {
     // The caller lays the missing bytes over these zeros.

@@ -75,7 +75,7 @@ const WAIT_MS = 1_000;
 const STEP_MS = 20;
 
 /** True: some time has passed, and the work may be tried again. False: there is nothing to wait for. */
-export async function waitForRemoved({
+async function waitForRemoved({
   fileState,
   runtime,
 }: Pick<LocalFiles & Host, "fileState" | "runtime">): Promise<boolean> {

@@ -5,7 +5,7 @@ import type { Range } from "../../lib/ranges.ts";
  * The bytes that a download fetches. everything: all of the content, whatever its size is. nothing: it compares bytes
  * with the origin and brings none into the file.
  */
-export type Wanted = Range | "everything" | "nothing";
+type Wanted = Range | "everything" | "nothing";
 
 /** Larger than the size of any content. */
 const END = Number.MAX_SAFE_INTEGER;

@@ -9,7 +9,7 @@ import { compareTimes, type Time } from "../../lib/time.ts";
 type ShownSize = number | "truncated" | "unknown";
 
 /** What the rows say of a file when it is opened. */
-export interface FirstChanges {
+interface FirstChanges {
   readonly isContentDirty: boolean;
   readonly isDurable: boolean;
   /** Bytes. */

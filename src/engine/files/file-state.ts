@@ -12,7 +12,7 @@ import type { LocalFiles, SnapshotProgress } from "../core/index.ts";
 import type { OpenCacheFile } from "./cache-file.ts";
 
 /** A file was made shorter, and the kernel may not know it yet; see pending-truncate.ts. */
-export interface PendingTruncate {
+interface PendingTruncate {
   /** The thread that asked for it. */
   readonly pid: number;
   readonly heard: Promise<void>;

@@ -1,7 +1,7 @@
 /** Opens and writers of a cache file, and the admission of writers. */
 
 /** The use of a file when it is opened: once, without a writer. */
-export interface FirstUse {
+interface FirstUse {
   readonly keepsTimes: boolean;
   readonly preparedTime: string | undefined;
 }

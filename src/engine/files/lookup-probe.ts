@@ -44,7 +44,7 @@ interface Candidate {
   isStill(): boolean;
 }
 
-export interface LookupProbe {
+interface LookupProbe {
   start(): void;
   stop(): void;
 }

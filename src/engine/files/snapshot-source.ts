@@ -106,7 +106,7 @@ export async function hashCacheFile(
 }
 
 /** Reads the snapshot by the descriptor of a file that is kept open. Undefined: it has to be read by its path. */
-export function openSource(context: LocalFiles, { kernelNodeId, size }: Snapshot): ContentSource | undefined {
+function openSource(context: LocalFiles, { kernelNodeId, size }: Snapshot): ContentSource | undefined {
   const cacheFile = kernelNodeId === null ? undefined : context.cacheFiles.get(kernelNodeId);
   return cacheFile === undefined || !context.fileState.keptOpen.has(cacheFile)
     ? undefined

@@ -17,9 +17,9 @@ import { isTight, requireRoom } from "./space.ts";
 
 const END = Number.MAX_SAFE_INTEGER;
 
-export const KEEP_SIZE = 1;
-export const PUNCH_HOLE = 2;
-export const ZERO_RANGE = 16;
+const KEEP_SIZE = 1;
+const PUNCH_HOLE = 2;
+const ZERO_RANGE = 16;
 
 /**
  * Resolves to how many bytes were written; fewer than all when the disk became full on the way, as on any disk. Rejects

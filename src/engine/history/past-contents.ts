@@ -24,7 +24,7 @@ const SHARE = 1 / 8;
 
 type Needs = LocalFiles & Host;
 
-export interface PastContents {
+interface PastContents {
   /**
    * Returns `size` bytes from `offset` on, and fewer only at the end. Rejects with ENODATA when the gateway has given
    * the version up (410), EINTR when `signal` aborts, else as toFsError says (EIO when the gateway cannot be reached).

@@ -31,7 +31,7 @@ type Named = [string, HistoryPlace];
 type Nodes = readonly ListedNode[];
 const NONE: Nodes = [];
 
-export interface Places {
+interface Places {
   /**
    * Undefined: there is no such name. Rejects with an FsError: EOPNOTSUPP if the gateway keeps no history, ENOTDIR if
    * `parent` is no folder, EIO if the gateway is away and the name may have come since, else as toFsError says.

@@ -1,7 +1,7 @@
 /** Programs that ask for the same at the same time share one answer. One that gives up does not stop the others. */
 import { FsError } from "../api/index.ts";
 
-export interface SharedAnswers {
+interface SharedAnswers {
   /** Rejects as `work` does, or with EINTR when the signal aborts; the others go on waiting. */
   get<T>(key: string, work: () => Promise<T>, signal: AbortSignal): Promise<T>;
 }

@@ -7,7 +7,7 @@ import { millisecondsOf, minus, type RowTime, type WallTime } from "../../lib/cl
 import type { Clock } from "../../lib/runtime.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
 
-export interface ClockGaps {
+interface ClockGaps {
   /** Milliseconds that passed since this row time without being counted by row time. */
   since(time: RowTime): number;
   /** Called at the end of each transaction, as a part of it. `now`: row time. */

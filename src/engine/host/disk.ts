@@ -9,7 +9,7 @@ import { hasCode } from "../../lib/system-error.ts";
 import { FsError, type FsErrorCode } from "../api/index.ts";
 
 /** damaged: the database does not hold the rows that were written to it. */
-export type DiskTrouble = "full" | "readOnly" | "gone" | "damaged";
+type DiskTrouble = "full" | "readOnly" | "gone" | "damaged";
 
 /** Limits in bytes. */
 export interface DiskLimits {

@@ -25,7 +25,7 @@ const OUTAGE_PAUSES = { firstMs: 1_000, maxMs: 30_000 };
 const RETRY_AFTER_MAX_MS = 5 * 60_000;
 
 /** The requests that one answer pauses: all changes, or one kind of question. Other kinds may be answered meanwhile. */
-export type RequestKind = "changes" | Exclude<OperationName, ChangeName>;
+type RequestKind = "changes" | Exclude<OperationName, ChangeName>;
 type ChangeName = {
   [Name in OperationName]: (typeof OPERATIONS)[Name]["method"] extends "GET" ? never : Name;
 }[OperationName];

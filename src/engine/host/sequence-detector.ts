@@ -22,7 +22,7 @@ const AHEAD_FIRST = 4;
 /** Folders that are remembered, at most. */
 const FOLDERS = 64;
 
-export interface Sequence {
+interface Sequence {
   /** Entries that a program may skip (it wants *.c) and still read in order. */
   readonly skipped: number;
   /** Entries considered per access, whether they are fetched or not. */

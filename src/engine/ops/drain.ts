@@ -30,7 +30,7 @@ const LEFT_LINES = 20;
 /** After this time without progress the report says for what the first row waits. */
 const QUIET_MS = 3_000;
 
-export interface DrainOptions {
+interface DrainOptions {
   /** Also wait until everything is settled. */
   readonly settle: boolean;
   /** The drain ends when it aborts, with changes left. */

@@ -40,7 +40,7 @@ const MAKE_WAY_MS = 250;
 /** Folders looked at in one turn of the event loop: most of them may have to stay. */
 const LOOKED_AT = 64;
 
-export interface NameDropping {
+interface NameDropping {
   /** Resolves after `stop`. Rejects with the error of the rows. */
   run(): Promise<void>;
   stop(): void;

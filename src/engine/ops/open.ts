@@ -187,7 +187,7 @@ export async function release(context: LocalFiles & Kernel & Host, handleId: Han
   await (wasPassthrough ? cacheFile.closePassthrough() : cacheFile.close({ write }));
 }
 
-export type FileHandle = Extract<Handle, { kind: "file" }>;
+type FileHandle = Extract<Handle, { kind: "file" }>;
 
 /** The open file behind a handle. Throws EBADF. */
 export function fileOf(context: Pick<Kernel, "handles">, handleId: HandleId): FileHandle {

@@ -36,7 +36,7 @@ const REST_MS = 30_000;
 /** The pause after a list that failed: often the cause concerns all folders, such as a login that has ended. */
 const FAILED_MS = 5_000;
 
-export interface TreePrefetch {
+interface TreePrefetch {
   /** Resolves after `stop`, when all lists have ended. Rejects when the rows cannot be read. */
   run(): Promise<void>;
   stop(): void;

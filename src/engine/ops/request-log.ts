@@ -9,7 +9,7 @@ import type { Caller, KernelNodeId } from "../api/index.ts";
 import type { Host, Kernel, Rows } from "../core/index.ts";
 
 /** Options of `commitRequest`. */
-export interface CommitOptions<T> {
+interface CommitOptions<T> {
   /**
    * The kernel node id that the answer shows; by default "nothing". Undefined: the change was not made, and the request
    * will be tried again, so it does not count as carried out.

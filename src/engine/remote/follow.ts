@@ -306,7 +306,7 @@ type NodeNews = Node | "hidden" | "gone";
  * The nodes that were read, by id. "gone": the id answers 404. "hidden": the account may not read the node, or the
  * gateway fails to tell of it.
  */
-export type News = Map<string, NodeNews>;
+type News = Map<string, NodeNews>;
 
 /** Reads the nodes of the entries that are news. Rejects with a RemoteError. */
 export async function readNews(

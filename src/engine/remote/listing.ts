@@ -70,7 +70,7 @@ export interface ListSource {
   journal(position: number, signal: AbortSignal): Promise<JournalPage>;
 }
 
-export type ListPage = Pick<NodePage, "items" | "totalCount" | "asOf" | "next">;
+type ListPage = Pick<NodePage, "items" | "totalCount" | "asOf" | "next">;
 
 /**
  * Lists a folder that no program has asked for: with one try, and of a large folder only the pages that are wanted,

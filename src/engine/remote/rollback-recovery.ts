@@ -22,7 +22,7 @@ const TRIES = 5;
 /** Failures that are not about one content. */
 const OF_ALL: readonly RemoteErrorCode[] = ["offline", "silent", "throttled", "unauthorized", "aborted"];
 
-export interface RollbackRecovery {
+interface RollbackRecovery {
   /**
    * Asks the gateway for the version of every content that is whole here, and keeps each that it lacks. Rejects with a
    * RemoteError if the gateway does not answer, or fails for some contents. Another call goes on with the contents that

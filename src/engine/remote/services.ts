@@ -11,7 +11,7 @@ import { pollFolders, visitFolder } from "./poll.ts";
 import { prefetchTree, type TreeListing } from "./tree-listing.ts";
 
 /** Lists of folders. */
-export interface Listings {
+interface Listings {
   /**
    * Resolves when every name of the folder is known. Rejects with an FsError: EINTR when the signal aborts, EIO when the
    * mount ends, else as the gateway's failure says.

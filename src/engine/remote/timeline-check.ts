@@ -23,7 +23,7 @@ const LATE_MS = SETTLE_MS / 2;
 type Timeline = Remote["timeline"];
 type TimelinePoint = NonNullable<ReturnType<Timeline["last"]>>;
 
-export interface TimelineCheck {
+interface TimelineCheck {
   /**
    * True: the journal still has the entry that was followed last, and the gateway still has the change that it
    * acknowledged last. Call it before entries of a connection are followed; the answer is remembered for that

@@ -118,21 +118,10 @@ export interface EngineOptions {
 }
 
 /** All parts, put together here. */
-export interface Parts
-  extends Rows,
-    LocalFiles,
-    Kernel,
-    Remote,
-    Uploads,
-    Host,
-    Tree,
-    Sync,
-    Incoming,
-    Outgoing,
-    Prefetch {}
+interface Parts extends Rows, LocalFiles, Kernel, Remote, Uploads, Host, Tree, Sync, Incoming, Outgoing, Prefetch {}
 
 /** The engine with the state behind it, so that tests can check its invariants. */
-export interface StartedEngine extends Engine {
+interface StartedEngine extends Engine {
   readonly context: Parts;
 }
 

@@ -25,7 +25,7 @@ export function missingScopes(scopes: ReadonlySet<string> | undefined, needed: r
   return scopes === undefined ? [] : needed.filter((scope) => !scopes.has(scope));
 }
 
-export interface Start {
+interface Start {
   /** `rootId` is the folder that is mounted, which may be one in the workspace. */
   readonly workspace: Workspace;
   /**

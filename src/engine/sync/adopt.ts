@@ -38,7 +38,7 @@ import { isSeenAway } from "./rename-cycles.ts";
 type AdoptStep = Extract<Step, { do: "adopt" }>;
 
 /** `aside`: the entry that left its name for this one, and has another place to go to. */
-export interface Adopted {
+interface Adopted {
   /** False: the rows do not know the node's new place well enough yet, and nothing was changed. */
   readonly isAdopted: boolean;
   readonly aside?: Entry;

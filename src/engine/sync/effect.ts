@@ -12,7 +12,7 @@ const STAND_IN = "superseded:";
 export const isStandIn = (head: string | null): boolean => head?.startsWith(STAND_IN) === true;
 
 /** A node as an answer shows it, in the form of base, with the key of its latest change (null: none is told). */
-export interface Shown {
+interface Shown {
   readonly base: Base;
   readonly lastKey: string | null;
 }

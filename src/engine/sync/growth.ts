@@ -17,7 +17,7 @@ export interface Grown {
   readonly growth: number;
 }
 
-export interface Growth {
+interface Growth {
   /** Resolves to the bytes by which the workspace will grow. Rejects with the error of the disk or the database. */
   measure(): Promise<number>;
   /** Call it in the transaction that closes the attempt. If that transaction is undone, the call does not count. */

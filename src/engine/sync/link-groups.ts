@@ -41,7 +41,7 @@ export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boo
 }
 
 /** The order of a node's content to the content of an inode of its group. "behind" and "newer" are said of the node. */
-export type Order = "same" | "behind" | "newer" | "apart";
+type Order = "same" | "behind" | "newer" | "apart";
 
 type Saved = Pick<Inode, "hash" | "saves">;
 

@@ -41,7 +41,7 @@ export interface Local {
 }
 
 /** The node that may exchange places with this one. */
-export interface Partner {
+interface Partner {
   readonly nodeId: string;
   readonly revision: number;
   /** A request about the partner is under way, and its answer is not known. */
@@ -109,7 +109,7 @@ export interface View {
 }
 
 /** The event that a row waits for. "look": write detection, which shows whether a passthrough writer has written. */
-export type Waiting =
+type Waiting =
   | "answer"
   | "parent"
   | "children"

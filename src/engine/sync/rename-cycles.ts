@@ -25,7 +25,7 @@ export function isSeenAway({ base, seen }: NodeRow): boolean {
 }
 
 /** The other node that is, in base, at the place that this row wants. */
-export function occupantOf(context: Needs, row: NodeRow): NodeRow | undefined {
+function occupantOf(context: Needs, row: NodeRow): NodeRow | undefined {
   const place = wantedPlace(context, row);
   if (place === null) return undefined;
   return context.metadata.nodes

@@ -32,7 +32,7 @@ import { areConfirmed, confirmByJournal, isAnyUnconfirmed } from "./unconfirmed.
 import { viewOf } from "./view.ts";
 
 /** Takes in the gateway's news of nodes, and tells news from lag and from own writes. Never waits. */
-export interface Observer {
+interface Observer {
   /** Takes in a node as the gateway told it. `source`: by default "others". */
   node(told: Node, source?: Source): void;
   /** The gateway no longer has the node. `position`: that of the journal's entry; null: the node's id answers 404. */
@@ -58,7 +58,7 @@ export interface Observer {
 }
 
 /** Plans the next step of a node row. */
-export interface Planner {
+interface Planner {
   /** The plan's next step. Reads only. */
   step(row: NodeRow): Step;
   /** Carries out the steps that need no network and no wait. Undefined: nothing is left to do. */
@@ -74,7 +74,7 @@ export interface Planner {
 }
 
 /** Applies the answer to a request to the rows. */
-export interface Answers {
+interface Answers {
   /** The request was carried out. `told`: the node after it. `position`: in the journal. Undefined: not told. */
   acknowledge(attempt: Attempt<Request>, told: Node, position?: number): void;
   /** The request was refused, or failed on its way. Closes the attempt unless the verdict is to retry. */
@@ -82,7 +82,7 @@ export interface Answers {
 }
 
 /** Asks the gateway for nodes by their ids. Rejects with the RemoteError of the read. */
-export interface NodeReader {
+interface NodeReader {
   /** The node; undefined if its id answers 404. */
   read(nodeId: string, signal: AbortSignal): Promise<Node | undefined>;
   /** The node; undefined if its id answers 404; "hidden" if the account has no grant for it. */
@@ -107,7 +107,7 @@ export interface NodeReader {
 }
 
 /** The changes that lists show: index watermark, tombstones and unconfirmed writes. */
-export interface Shown {
+interface Shown {
   /** Asks for the index watermark. Rejects with the RemoteError of the list. */
   ask(signal: AbortSignal): Promise<void>;
   /** A listing was complete up to this position. */
@@ -125,7 +125,7 @@ export interface Shown {
 }
 
 /** Files that programs have open for writing while their names went on without them. */
-export interface DetachedFiles {
+interface DetachedFiles {
   all(): NonNullable<EngineStatus["overtaken"]>;
   /** The path that the file had. */
   pathOf(detached: DetachedFileRow): string;
@@ -136,7 +136,7 @@ export interface DetachedFiles {
 }
 
 /** New names for entries that leave theirs. Runs inside the caller's transaction. */
-export interface ConflictNames {
+interface ConflictNames {
   /** A free name in the folder that says on which machine, when and why the copy was made. */
   free(folder: InodeId, name: string, why?: "conflict" | "recovered"): string;
   /** The entry goes on under a conflict name, together with its node. */
@@ -146,7 +146,7 @@ export interface ConflictNames {
 }
 
 /** The machine went down while the mount was there. */
-export interface PowerLoss {
+interface PowerLoss {
   wentDown(): boolean;
   /** Call it before anything else looks at the contents. Rejects with the error of the disk. */
   judgeContents(): Promise<void>;

@@ -10,7 +10,7 @@ import type { NodeRowId } from "../../metadata/ids.ts";
 import type { Host, Rows } from "../core/index.ts";
 
 /** A request that was given up is under way no longer than this. */
-export const OWN_KEY_MS = SETTLE_MS;
+const OWN_KEY_MS = SETTLE_MS;
 
 /** After a longer silence of the gateway, the effect of a request that arrived meanwhile may not be known yet. */
 const GAP_MS = 2 * 60_000;

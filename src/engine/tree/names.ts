@@ -161,7 +161,7 @@ function orphan(context: Rows & LocalFiles & Host, row: NodeRow, left: Left = {}
  * ago. The entry's own node, if any, goes (see `orphan`). Only for files and special files. Each name keeps its own
  * node if the content that would lose its node could not be fetched any more. Returns whether the entry got the node.
  */
-export function claimName(context: Rows & LocalFiles & Remote & Uploads & Host, entry: Entry): boolean {
+function claimName(context: Rows & LocalFiles & Remote & Uploads & Host, entry: Entry): boolean {
   const { metadata, runtime } = context;
   const parentId = nodeIdOfFolder(context, entry.parent);
   const own = metadata.nodes.ofEntry(entry.id);

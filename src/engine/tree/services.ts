@@ -32,7 +32,7 @@ import { type Account, accountOf, chowned, type Maker, madeBy, makerOf } from ".
 import { attributed, fileTimeText, folderOf, found, inodeOf, now, requireNamed, requireWritable } from "./stat.ts";
 
 /** Names come, move and go, and their nodes with them. Runs inside the caller's transaction. */
-export interface Names {
+interface Names {
   /** Adds an entry with the node that the name had, or with a new one. */
   add(parent: InodeId, name: string, inode: InodeId, kind: "file" | "folder"): Entry;
   /** Makes a folder that the gateway does not know yet. */
@@ -61,7 +61,7 @@ export interface Names {
 }
 
 /** Finds the node rows of names, folders and inodes. */
-export interface NodeRows {
+interface NodeRows {
   /** The row of the folder's own name. */
   ofFolder(folder: InodeId): NodeRow | undefined;
   /** The folder's node id; undefined while it is unborn. */
@@ -84,7 +84,7 @@ export interface NodeRows {
  * The attributes of an inode as programs see them, and the clock that stamps files. `found` and `attributed` reject
  * with the error of the disk when an open file cannot be looked at.
  */
-export interface Stats {
+interface Stats {
   /** The attributes for an answer that finds the inode by a name. */
   found(inode: Inode): Promise<Found>;
   /** The attributes for an answer that holds nothing else. `kernelNodeId`: by default that of the inode. */
@@ -96,7 +96,7 @@ export interface Stats {
 }
 
 /** The conditions of a call, checked before it does anything. Each throws an FsError if it is not met. */
-export interface Requirements {
+interface Requirements {
   /** The inode of the kernel node id; else ESTALE. */
   inode(kernelNodeId: KernelNodeId): Inode;
   /** The folder of the kernel node id, which counts as used; else ESTALE or ENOTDIR. */
@@ -111,7 +111,7 @@ export interface Requirements {
  * Users and groups, in the numbers and names of this machine. Never rejects: an account whose name cannot be found has
  * its number alone.
  */
-export interface Owners {
+interface Owners {
   /** The account with this number (uid or gid). */
   account(kind: AccountKind, number: number): Promise<Account>;
   /** The owner of a node that the caller makes; undefined: no owner is stored. */

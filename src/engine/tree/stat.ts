@@ -27,7 +27,7 @@ export function fileTimeText(context: Stamps): string {
 }
 
 /** The size that programs see, in bytes: for a symlink that of its target, for a folder a constant. */
-export function shownSize(kind: InodeKind, attributes: Attributes, size: number): number {
+function shownSize(kind: InodeKind, attributes: Attributes, size: number): number {
   if (kind === "folder") return FOLDER_SIZE;
   if (kind === "symlink") return Buffer.byteLength(attributes.target ?? "");
   return size;
@@ -42,7 +42,7 @@ function defaultMode(kind: InodeKind, umask: number): number {
  * The attributes of the inode. A superseded `kernelNodeId` shows the size of its own cache file. Rejects with the disk's
  * error.
  */
-export async function statOf(
+async function statOf(
   context: Rows & LocalFiles & Host,
   inode: Inode,
   kernelNodeId: KernelNodeId = inode.kernelNodeId,

@@ -6,7 +6,7 @@
  */
 import { type ElapsedTime, minus } from "../../lib/clocks.ts";
 
-export interface ConcurrencyLimit {
+interface ConcurrencyLimit {
   /** The limit, a whole number from 1 to the maximum. */
   readonly value: number;
   /**

@@ -8,7 +8,7 @@ import type { Host, Rows } from "../core/index.ts";
 
 const SLICE = 100;
 
-export interface Expedite {
+interface Expedite {
   /** Expedites all rows, or those in one folder (an inode). */
   begin(folder?: InodeId): void;
   /** Expedites one slice of the rows. Returns whether there is more to do. */

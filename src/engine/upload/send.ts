@@ -32,10 +32,10 @@ const TOO_MUCH: readonly RemoteErrorCode[] = ["throttled", "silent", "server"];
 const NOTHING: ContentSource = { size: 0, async *read() {} };
 
 /** tooMuch: the gateway has, or seems to have, too much work. failed: this says nothing about its speed. */
-export type Outcome = "answered" | "tooMuch" | "failed";
+type Outcome = "answered" | "tooMuch" | "failed";
 
 /** The caller's view of an attempt's progress. */
-export interface Watcher {
+interface Watcher {
   /** Called when the attempt is durable. True: the request may go out. False: it is left for later, or for good. */
   turn(): Promise<boolean>;
   /** Bytes of this attempt that were handed to the network so far. */

@@ -10,7 +10,7 @@ import { type SnapshotResult, takeSnapshot } from "./snapshot.ts";
 import { snapshotAfterSync, snapshotWhenQuiet } from "./snapshot-open.ts";
 
 /** Snapshots of the content that programs write. */
-export interface Snapshots {
+interface Snapshots {
   /**
    * Rejects with an FsError if the bytes cannot be had, or with the signal's reason. `onSnapshot`: runs in the
    * transaction of a new snapshot.
@@ -25,7 +25,7 @@ export interface Snapshots {
 }
 
 /** The reasons for which nothing at all is sent, in words for people. Undefined: rows are sent. */
-export interface Pauses {
+interface Pauses {
   /** `at`: the row time at which the pause ends by itself. */
   reason(): { readonly why: string; readonly at?: RowTime } | undefined;
   /** The reason, unless the pause ends by itself. */

@@ -21,7 +21,7 @@ const TOGETHER = 8;
 /** The pause between two such groups: much waiting content must not keep the disk busy. */
 const PAUSE_MS = 500;
 
-export interface OfflineSnapshots {
+interface OfflineSnapshots {
   start(): void;
   stop(): void;
 }

@@ -307,7 +307,7 @@ function agreement(
 const KEPT = 256;
 
 /** Keeps the bytes, by the id of the snapshot. They must not be changed. */
-export function cacheSnapshotBytes(
+function cacheSnapshotBytes(
   { snapshotBytes }: Pick<LocalFiles, "snapshotBytes">,
   snapshot: SnapshotId,
   bytes: Uint8Array,

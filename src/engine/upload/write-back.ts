@@ -48,7 +48,7 @@ const GRACE_MS = 2_000;
 /** The most rows of each priority class with a snapshot under way, or ready and waiting for a slot. */
 const AHEAD: Readonly<Record<Priority, number>> = { small: 128, bulk: 4 };
 
-export interface InFlight {
+interface InFlight {
   readonly node: NodeRowId;
   /** Bytes handed to the network so far. */
   readonly sent: number;

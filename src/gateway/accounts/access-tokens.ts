@@ -6,7 +6,7 @@ import { verify } from "node:crypto";
 import { z } from "zod";
 import type { SigningKeys } from "./signing-keys.ts";
 
-export interface AccessToken {
+interface AccessToken {
   /** Id of the account. */
   readonly account: string;
   readonly scopes: readonly string[];

@@ -22,7 +22,7 @@ export interface Membership {
 }
 
 /** An account at an outside OpenID provider. */
-export interface OutsideIdentity {
+interface OutsideIdentity {
   readonly issuer: string;
   readonly subject: string;
 }
@@ -79,7 +79,7 @@ const COLUMNS = "id, name, created_at AS createdAt, password";
 const shown = ({ id, name, createdAt }: AccountRow): Account => ({ id, name, createdAt });
 
 /** The hooks are called in the transaction of the change that they belong to. */
-export interface AccountHooks {
+interface AccountHooks {
   endLogins(account: string): void;
   /** Records that the first owner's given password is not its password any more. */
   forgetFirstPassword(): void;

@@ -10,7 +10,7 @@ import type { Clock, Timer } from "../../lib/runtime.ts";
 import { type Connection, SqliteError } from "../../lib/sqlite/index.ts";
 import { MINUTE_MS } from "../../lib/time.ts";
 
-export interface NewApiKeyRow {
+interface NewApiKeyRow {
   readonly name: string;
   /** Id of the account. Null: the key belongs to no account. */
   readonly account: string | null;

@@ -19,7 +19,6 @@ export { type Account, AccountError, type Accounts, type Membership } from "./ac
 export type { ApiKeyRow, ApiKeys } from "./api-keys.ts";
 export { type EngineEntry, EngineError, type Engines, type NewEngine } from "./engines.ts";
 export { LOGIN, type OauthRecord, type OauthRecords } from "./oauth-records.ts";
-export type { Jwk, SigningKeys } from "./signing-keys.ts";
 
 export interface AccountStore {
   readonly accounts: Accounts;

@@ -18,10 +18,10 @@ const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 /** Bytes of UTF-8. A longer password is no better, and hashing it takes time. */
 const LONGEST = 1024;
-export const SHORTEST_PASSWORD = 8;
+const SHORTEST_PASSWORD = 8;
 
 /** Returns the fault of a new password. Undefined: there is none. */
-export function passwordProblem(password: string): string | undefined {
+function passwordProblem(password: string): string | undefined {
   const length = [...password].length;
   if (length < SHORTEST_PASSWORD) return `expected at least ${SHORTEST_PASSWORD} characters, got ${length}`;
   const bytes = Buffer.byteLength(password);

@@ -6,12 +6,12 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import type { Connection } from "../../lib/sqlite/index.ts";
 import { DAY_MS } from "../../lib/time.ts";
 
-export const ALGORITHM = "ES256";
+const ALGORITHM = "ES256";
 /** The time for which a key signs. */
 const REPLACE_MS = 30 * DAY_MS;
 
 /** A JSON Web Key (RFC 7517) of this kind. */
-export interface Jwk {
+interface Jwk {
   readonly kty: string;
   readonly crv: string;
   readonly x: string;

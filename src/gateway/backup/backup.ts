@@ -19,12 +19,12 @@ import { type Verified, verifyCopy } from "./verify.ts";
 /** Pages that SQLite copies in one step. */
 const STEP_PAGES = 1000;
 
-export interface BackupReport extends Verified, Taken {
+interface BackupReport extends Verified, Taken {
   readonly backup: string;
   readonly position: number;
 }
 
-export interface BackupOptions {
+interface BackupOptions {
   readonly dataDir: string;
   /** The folder of backups; made when missing. */
   readonly folder: string;

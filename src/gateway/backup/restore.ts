@@ -12,13 +12,13 @@ import { blobTaker, copyWhole, syncPath, type Taken } from "./copy-files.ts";
 import { newestBackup, readManifest } from "./layout.ts";
 import { type Verified, verifyCopy } from "./verify.ts";
 
-export interface RestoreReport extends Verified, Taken {
+interface RestoreReport extends Verified, Taken {
   readonly backup: string;
   readonly createdAt: string;
   readonly position: number;
 }
 
-export interface RestoreOptions {
+interface RestoreOptions {
   /** A backup, or a folder of backups, of which the newest is taken. */
   readonly from: string;
   /** Must be missing or empty. */

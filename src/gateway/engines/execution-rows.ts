@@ -111,7 +111,7 @@ function shownCause({ triggerId, cause }: ExecutionRow): Execution["cause"] {
   };
 }
 
-export interface NewExecutionRow {
+interface NewExecutionRow {
   readonly workspace: string;
   readonly engine: { readonly id: string; readonly name: string };
   readonly installation: { readonly id: string; readonly folder: string };

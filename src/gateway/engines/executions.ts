@@ -154,7 +154,7 @@ export async function cancelExecution(context: Context, call: Call<"cancelExecut
 }
 
 /** The request of a trigger. */
-export interface TriggeredExecution extends Wanted {
+interface TriggeredExecution extends Wanted {
   /** Id of the workspace. */
   readonly workspace: string;
   /** Id of the engine, which must be installed there. */

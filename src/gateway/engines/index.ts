@@ -1,7 +1,7 @@
 /** The door to engines: their installations in workspaces, and their executions with logs. */
 
 export type { EngineHost, EngineQueue } from "./engine-queue.ts";
-export { type ExecutionRow, executionSeen, findExecution, isRunning, showExecution } from "./execution-rows.ts";
+export { findExecution, isRunning } from "./execution-rows.ts";
 export {
   cancelExecution,
   endOf,
@@ -11,7 +11,6 @@ export {
   queueTriggered,
   requiredInstallation,
   startExecution,
-  type TriggeredExecution,
 } from "./executions.ts";
 export { checkSchema } from "./input.ts";
 export {
@@ -22,7 +21,7 @@ export {
   listInstallations,
   removeInstallation,
 } from "./installations.ts";
-export { type Logs, openLogs } from "./logs.ts";
-export { createEngineProcesses, type EngineProcesses } from "./processes.ts";
+export { openLogs } from "./logs.ts";
+export { createEngineProcesses } from "./processes.ts";
 export { createQueue } from "./queue.ts";
 export { readLogs, streamLogs } from "./read-logs.ts";

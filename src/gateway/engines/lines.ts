@@ -7,7 +7,7 @@ const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 const NOTHING = new Uint8Array(0);
 
-export interface LineCutter {
+interface LineCutter {
   /**
    * Returns the lines that end in these bytes, without their ends ("\n" or "\r\n"). They stay valid until the bytes
    * change.

@@ -24,7 +24,7 @@ export interface Line {
   readonly bytes: Uint8Array;
 }
 
-export interface Appender {
+interface Appender {
   /** Size of both files. */
   bytes(): number;
   /** Returns how many of the lines, from the first on, were written. Never throws. */

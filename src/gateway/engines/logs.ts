@@ -43,7 +43,7 @@ export interface Logs {
   remove(execution: string): Promise<void>;
 }
 
-export interface LogNeeds {
+interface LogNeeds {
   /** Created when missing, readable by its owner only. */
   readonly folder: string;
   readonly clock: Pick<Clock, "wallClock">;

@@ -115,7 +115,7 @@ function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   }
 }
 
-export interface Ended {
+interface Ended {
   /** Number of processes at the beginning. */
   readonly found: number;
   /** Numbers of the processes that even SIGKILL did not end. */

@@ -87,7 +87,7 @@ export interface EngineProcesses {
   endLeft(executions: readonly string[]): Promise<readonly number[]>;
 }
 
-export interface ProcessNeeds {
+interface ProcessNeeds {
   /** Parent of all their folders. Created when missing, readable by its owner only. Nothing else may be in it. */
   readonly folder: string;
   readonly clock: Clock;

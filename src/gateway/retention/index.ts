@@ -10,9 +10,6 @@ import type { Store } from "../store.ts";
 import { inOneSpelling, KEEP_ALL, type PolicyWords, policyWords, readPolicy } from "./policy.ts";
 import { type Pruned, type PruneNeeds, prune } from "./prune.ts";
 
-export type { PolicyWords } from "./policy.ts";
-export type { Pruned, PruneNeeds } from "./prune.ts";
-
 /** A version whose content was removed has this instead of the number of a content row. */
 export const THINNED_CONTENT = 0;
 

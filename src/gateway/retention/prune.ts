@@ -50,7 +50,7 @@ interface Found {
   readonly versions: readonly PastVersion[];
 }
 
-export interface Pruning {
+interface Pruning {
   readonly workspace: string;
   readonly policy: Policy;
   /** Changes nothing. */

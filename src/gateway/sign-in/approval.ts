@@ -37,7 +37,7 @@ export interface WorkspaceChoice {
   readonly role: string;
 }
 
-export interface ApprovalNeeds {
+interface ApprovalNeeds {
   readonly store: AccountStore;
   readonly clock: Clock;
   readonly requests: DeviceRequests;

@@ -14,20 +14,19 @@ import { createAdapter } from "./adapter.ts";
 import { createDevicePolls, POLL_SECONDS } from "./device-polls.ts";
 import { createRefreshRotation, REFRESH_TOKEN } from "./refresh-rotation.ts";
 
-export const ROUTES = {
+const ROUTES = {
   device_authorization: "/oauth/device",
   token: "/oauth/token",
   revocation: "/oauth/revoke",
   jwks: "/oauth/jwks",
   code_verification: "/sign-in",
 } as const;
-export const DISCOVERY = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"] as const;
 
 /** The only client: the command line and programs with the SDK. It is public, because a person approves each login. */
-export const CLIENT = { id: "wsfs", name: "wsfs" } as const;
+const CLIENT = { id: "wsfs", name: "wsfs" } as const;
 const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
-export const ACCESS_TOKEN_SECONDS = 300;
+const ACCESS_TOKEN_SECONDS = 300;
 const DEVICE_CODE_SECONDS = 600;
 /** A login that is unused for this long ends; each use starts the time again. */
 const REFRESH_SECONDS = 90 * 86_400;
@@ -36,7 +35,7 @@ const LOGIN_SECONDS = 10 * 365 * 86_400;
 /** Choices of a person for a login, stored beside it. */
 export const LOGIN_CHOICE = "LoginChoice";
 
-export interface AuthorizationServerNeeds {
+interface AuthorizationServerNeeds {
   readonly store: AccountStore;
   readonly clock: Clock;
   readonly issuer: string;
@@ -45,7 +44,7 @@ export interface AuthorizationServerNeeds {
   workspaceId(account: string, nameOrId: string): string | undefined;
 }
 
-export interface AuthorizationServer {
+interface AuthorizationServer {
   readonly issuer: string;
   readonly provider: Provider;
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;

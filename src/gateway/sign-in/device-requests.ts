@@ -19,7 +19,7 @@ export interface DeviceRequest {
   deny(): Promise<boolean>;
 }
 
-export interface Approval {
+interface Approval {
   readonly account: Account;
   readonly scopes: readonly Scope[];
   /** Id of the only workspace the program may use. */
@@ -32,7 +32,7 @@ export interface DeviceRequests {
 }
 
 /** Returns the code in its plain form, however a person types it. */
-export const plainCode = (code: string) => code.toUpperCase().replace(/[^A-Z]/g, "");
+const plainCode = (code: string) => code.toUpperCase().replace(/[^A-Z]/g, "");
 const shownCode = (plain: string) => `${plain.slice(0, 4)}-${plain.slice(4)}`;
 
 export function createDeviceRequests(provider: Provider, issuer: string, { records }: AccountStore): DeviceRequests {

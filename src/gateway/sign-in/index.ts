@@ -15,7 +15,7 @@ export type { OutsideIssuer };
 const PREFIXES = ["/oauth/", "/sign-in"];
 const WELL_KNOWN = /^\/\.well-known\/(?:openid-configuration|oauth-authorization-server)$/;
 
-export interface SignInNeeds {
+interface SignInNeeds {
   readonly store: AccountStore;
   readonly clock: Clock;
   /** The address of the gateway, without a slash at its end. */

@@ -6,7 +6,7 @@ import { LRUCache } from "lru-cache";
 import { type ElapsedTime, minus, plus } from "../../lib/clocks.ts";
 import type { Clock } from "../../lib/runtime.ts";
 
-export interface Limit {
+interface Limit {
   /** Counts a try of a caller. False: it is one too many, and must not be answered for `waitSeconds`. */
   take(who: string): boolean;
   /** Gives all tries back, because one of them was right. */
@@ -14,7 +14,7 @@ export interface Limit {
   waitSeconds(who: string): number;
 }
 
-export interface LimitOptions {
+interface LimitOptions {
   /** The number of tries at once. */
   readonly burst: number;
   /** Interval after which one more try is allowed, in milliseconds. */

@@ -16,7 +16,7 @@ export interface OutsideIssuer {
   readonly clientSecret?: string | undefined;
 }
 
-export interface OutsideNeeds {
+interface OutsideNeeds {
   readonly outside: OutsideIssuer;
   readonly store: AccountStore;
   /** The address to which people come back, as the issuer knows it. */

@@ -18,7 +18,7 @@ export interface Visit {
   readonly account: Account | undefined;
 }
 
-export interface Visits {
+interface Visits {
   /**
    * Returns a visit by its cookie, without an account when the visit has ended; undefined: there is no valid cookie.
    */

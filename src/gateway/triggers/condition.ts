@@ -9,7 +9,7 @@ import type { Store } from "../store.ts";
 import { matchesPattern, type PathPattern, parsePattern } from "./path-pattern.ts";
 import { checkSchedule, type Schedule, scheduleOf } from "./schedule.ts";
 
-export type Condition =
+type Condition =
   | { readonly kinds: ReadonlySet<string> | undefined; readonly pattern: PathPattern | undefined }
   | { readonly schedule: Schedule };
 

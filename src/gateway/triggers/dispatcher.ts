@@ -24,7 +24,7 @@ import { conditionOf, isMeant } from "./condition.ts";
 import { enabledTriggersOf, findTrigger, type TriggerRow } from "./rows.ts";
 import type { Schedule } from "./schedule.ts";
 
-export interface Dispatcher {
+interface Dispatcher {
   /** Goes on from the state that the gateway stored before it ended. */
   begin(): void;
   /** Looks at a workspace whose trigger was created or changed, within or after the transaction of that change. */

@@ -12,7 +12,7 @@ import { callWorkspace } from "../workspaces.ts";
 import { checkCondition, conditionOf } from "./condition.ts";
 import { findTrigger, showTrigger, triggerSeen, triggersOf } from "./rows.ts";
 
-export { createDispatcher, type Dispatcher } from "./dispatcher.ts";
+export { createDispatcher } from "./dispatcher.ts";
 
 /** The trigger begins at the present: existing entries and past times start nothing. */
 export function createTrigger(context: Context, call: Call<"createTrigger">): GatewayAnswer {

@@ -8,7 +8,7 @@ import type { Connection, Driver, OpenOptions } from "./types.ts";
 
 export { SqliteError } from "./error.ts";
 export { rowMaker } from "./row-maker.ts";
-export type { Connection, OpenOptions, RunResult, Statement, Transaction } from "./types.ts";
+export type { Connection, Statement } from "./types.ts";
 
 /** In order of preference. */
 const DRIVERS = [betterSqlite3, nodeSqlite];
