@@ -33,13 +33,13 @@ import { createTree, type Tree } from "../../../src/engine/tree/index.ts";
 import { createOutgoing, type Outgoing } from "../../../src/engine/upload/index.ts";
 import { millisecondsOf, type RowTime, rowTime } from "../../../src/lib/clocks.ts";
 import type { Logger } from "../../../src/lib/log.ts";
-import { openSqlite } from "../../../src/lib/sqlite/index.ts";
 import { timeFromNanoseconds } from "../../../src/lib/time.ts";
-import { type Connection, openDatabase } from "../../../src/metadata/database.ts";
+import type { Connection } from "../../../src/metadata/database.ts";
 import { type InodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
 import { createMetadata, ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
+import { openNoRows, openRows } from "../../support/in-memory.ts";
 import { createMemoryFastPath, type MemoryFastPath } from "../../support/memory-fast-path.ts";
 import { createMemoryFiles, type MemoryFiles } from "../../support/memory-files.ts";
 import { createMemoryPassthrough, type MemoryPassthrough } from "../../support/memory-passthrough.ts";
@@ -121,7 +121,7 @@ export async function createBytesWorld(
   const now = stampsOf(clock);
   const { capacity, turns = () => 0, isPassing = false, rows = (database) => database } = options;
   const files = createMemoryFiles({ now, ...(capacity === undefined ? {} : { capacity }) });
-  const database = rows(openEmpty());
+  const database = rows(openNoRows());
   const world = build({ database, files, clock, gateway: createScriptedContent(), turns, isPassing }, settings);
   await world.context.paths.prepare();
   world.context.metadata.transaction(() => {
@@ -130,24 +130,6 @@ export async function createBytesWorld(
     world.context.metadata.createRootEntry();
   });
   return world;
-}
-
-let emptyRows: Uint8Array | undefined;
-
-/** Migrations run once a process, and each world begins with a copy of what they made. */
-function openEmpty(): Connection {
-  if (emptyRows === undefined) {
-    const migrated = openDatabase(":memory:");
-    emptyRows = migrated.serialize();
-    migrated.close();
-  }
-  return openCopy(emptyRows);
-}
-
-function openCopy(rows: Uint8Array): Connection {
-  const copy = openSqlite(Buffer.from(rows));
-  copy.pragma("foreign_keys = ON");
-  return copy;
 }
 
 /** As a kernel's: finer than the wall clock, and no two alike. */
@@ -367,7 +349,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       return next;
     },
     crash({ boot = settings.boot, rows = database.serialize() } = {}) {
-      const copy = openCopy(rows);
+      const copy = openRows(rows);
       const snapshot = files.snapshot();
       files.kill();
       const now = stampsOf(clock);

@@ -19,7 +19,8 @@ import { plus, wallTime } from "../../../src/lib/clocks.ts";
 import { describeError, type Logger } from "../../../src/lib/log.ts";
 import type { Clock, Runtime } from "../../../src/lib/runtime.ts";
 import { timeFromMilliseconds } from "../../../src/lib/time.ts";
-import { type Connection, openDatabase } from "../../../src/metadata/database.ts";
+import type { Connection } from "../../../src/metadata/database.ts";
+import { openNoRows } from "../../support/in-memory.ts";
 import { createKeptRows, type Rows } from "../../support/kept-rows.ts";
 import { createMemoryFiles, type MemoryFiles } from "../../support/memory-files.ts";
 import { createMemoryPassthrough } from "../../support/memory-passthrough.ts";
@@ -144,7 +145,7 @@ export interface Mount {
 }
 
 /** Of all worlds: their statements take longer to prepare than a short history to play. */
-const DATABASES = createKeptRows(() => openDatabase(":memory:"));
+const DATABASES = createKeptRows(openNoRows);
 /** Of the paths of its files. */
 export const STATE = "/state";
 /** A change is sent after this much quiet, and after this long at the latest. */
