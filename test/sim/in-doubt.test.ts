@@ -424,7 +424,7 @@ describe("a creation at a plain gateway: the second request is refused", () => {
     expect(await it.content("b")).toBe(textOf("another"));
   });
 
-  /** Of the same size; at a gateway that keeps attributes even the same bytes are not the same file. */
+  /** Files of other clients, of the same size. Where the gateway keeps attributes, even the same bytes are another file. */
   const STRANGERS = [
     { what: "plain", features: PLAIN, label: "theirs" },
     { what: "plain", features: PLAIN, label: "b" },
@@ -988,7 +988,7 @@ describe("a deletion: refused for good, while its name was made again", () => {
     async (refusal) => {
       const it = await refused(["e"], refusal);
       await it.save("e", "after");
-      // It was about the node: what is refused for that is not tried again by itself.
+      // The refusal was about the node, and such a request is not tried again by itself.
       it.mount.weather.refusal = undefined;
       await it.world.clock.advance(FORGOTTEN_MS);
       await it.ends(["e"]);
@@ -1133,14 +1133,14 @@ describe("an exchange of two names", () => {
     return {
       ...it,
       exchange: (from: string, to: string) => world.run(it.calls().exchange(from, to)),
-      /** It has come to rest with these names, and what is in them is at the gateway too. */
+      /** The mount comes to rest with these names, and their contents are at the gateway too. */
       async ends(names: readonly string[]) {
         await it.ends(names);
         const here = await world.run(treeOf(it.calls(), { withContent: true }));
         expect(differences(here, await there(world), ["the mount", "the gateway"])).toEqual([]);
       },
       node: (path: string) => world.run(world.outside.getNodeByPath(`/${path}`, { workspace: "workspace" })),
-      /** What was asked for to bring them to their places. Folders' times are sent beside. */
+      /** The requests that bring the names to their places. Times of folders are sent beside them. */
       moves: () => asked.filter((line) => line.includes("/exchange ")),
     };
   }
@@ -1406,7 +1406,7 @@ describe("a write that is answered after others have changed the node", () => {
 
   test.each(CASES)("$tier, $method: another client $theirs before the answer, $how", async (given) => {
     const { features, pollMs, method, theirs, fault, dies } = given;
-    // What comes by the journal waits no longer than this for an answer that is on its way.
+    // An entry of the journal waits no longer than this for an answer that is on its way.
     const it = await begin({}, { features, settings: { pollMs } });
     const { world, calls } = it;
     const { outside, clock } = world;

@@ -157,7 +157,7 @@ describe("one file by all its names", () => {
   });
 
   /**
-   * Of a linked file beta knows nothing newer than "old"; alpha has saved "new", and beta puts one of its names in
+   * Beta knows nothing newer than "old" of a linked file. Alpha has saved "new", and beta puts one name of that file in
    * place of another file.
    */
   async function putInPlaceMeanwhile(it: LinkedWorld): Promise<void> {
@@ -463,7 +463,7 @@ describe("more names for a file that is open", () => {
       expect(await world.run(at.fstat(fd))).toMatchObject(now);
       for (const name of order) expect(await stat(name)).toMatchObject(now);
       world.check();
-      // What this mount appends by any of its names is read by who had it open before.
+      // Bytes that this mount appends by any name of the file are read through the handle that was open before.
       for (const [index, name] of order.entries()) {
         const writer = await world.run(at.open(name, { write: true, append: true }));
         await world.run(at.write(writer, 0, Buffer.from("+")));

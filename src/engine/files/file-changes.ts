@@ -8,7 +8,7 @@ import { compareTimes, type Time } from "../../lib/time.ts";
  */
 type ShownSize = number | "truncated" | "unknown";
 
-/** What the rows say of a file when it is opened. */
+/** The state of a file in the rows when it is opened. */
 interface FirstChanges {
   readonly isContentDirty: boolean;
   readonly isDurable: boolean;

@@ -45,6 +45,9 @@ export interface FoundRanges {
   readonly isOriginal: boolean;
 }
 
+/** The ranges as they are now. `isChecked`: the bytes of the origin that are here are known to be right. */
+type Known = { -readonly [Field in keyof FoundRanges]: FoundRanges[Field] } & { isChecked: boolean };
+
 type CacheFileRows = Rows["metadata"]["cacheFiles"];
 
 export class OriginRanges {
@@ -61,63 +64,47 @@ export class OriginRanges {
   readonly #waiting = new Set<() => void>();
   #verification: Download | undefined;
   #check: Promise<boolean> | undefined;
-  #origin: Origin | undefined;
-  #originHash: string | null;
-  #originSize: number;
-  #missing: Ranges;
-  #persistedMissing: Ranges;
-  #unverified: Ranges;
-  #truncatedTo: number | undefined;
-  #isOriginal: boolean;
-  #isChecked: boolean;
+  #now: Known;
 
   constructor(rows: CacheFileRows, kernelNodeId: KernelNodeId, found: FoundRanges) {
     this.#rows = rows;
     this.#kernelNodeId = kernelNodeId;
-    this.#origin = found.origin;
-    this.#originHash = found.originHash;
-    this.#originSize = found.originSize;
-    this.#missing = found.missing;
-    this.#persistedMissing = found.persistedMissing;
-    this.#unverified = found.unverified;
-    this.#truncatedTo = found.truncatedTo;
-    this.#isOriginal = found.isOriginal;
-    this.#isChecked = isRight(found);
+    this.#now = knownOf(found);
   }
 
   get origin() {
-    return this.#origin;
+    return this.#now.origin;
   }
   /** SHA-256 of the origin version, also when the file has changed since; null when not known. */
   get originHash() {
-    return this.#originHash;
+    return this.#now.originHash;
   }
   /** Size of the origin version in bytes. Known while the file is that version, or while a range is unverified. */
   get originSize() {
-    return this.#originSize;
+    return this.#now.originSize;
   }
   /** Missing ranges: bytes of the origin that are not here yet. */
   get missing() {
-    return this.#missing;
+    return this.#now.missing;
   }
   /** Persisted missing ranges, as the row has them. Never less than `missing`. After a crash they count. */
   get persistedMissing() {
-    return this.#persistedMissing;
+    return this.#now.persistedMissing;
   }
   /**
    * Unverified ranges: bytes of the origin in a changed file, here or missing, that were not checked against the
    * origin's hash yet.
    */
   get unverified() {
-    return this.#unverified;
+    return this.#now.unverified;
   }
   /** Every byte is the origin's, so the whole file can be checked against the origin's hash. */
   get isOriginal() {
-    return this.#isOriginal;
+    return this.#now.isOriginal;
   }
   /** The bytes of the origin that are here are known to be right. */
   get isChecked() {
-    return this.#isChecked;
+    return this.#now.isChecked;
   }
   /** The check of the complete file against the hash; resolves to true if it matches. Undefined: not begun. */
   get check() {
@@ -135,15 +122,7 @@ export class OriginRanges {
   /** The file was found anew while it is open. Downloads and their readers go on. */
   foundAnew(found: FoundRanges): void {
     this.#runningHash.stop();
-    this.#origin = found.origin;
-    this.#originHash = found.originHash;
-    this.#originSize = found.originSize;
-    this.#missing = found.missing;
-    this.#persistedMissing = found.persistedMissing;
-    this.#unverified = found.unverified;
-    this.#truncatedTo = found.truncatedTo;
-    this.#isOriginal = found.isOriginal;
-    this.#isChecked = isRight(found);
+    this.#now = knownOf(found);
     this.#check = undefined;
   }
 
@@ -173,7 +152,7 @@ export class OriginRanges {
 
   /** These bytes of the origin are in the file. */
   arrived(start: number, end: number): void {
-    this.#missing = subtractRange(this.#missing, start, end);
+    this.#now.missing = subtractRange(this.#now.missing, start, end);
     this.#wakeReaders();
   }
 
@@ -183,22 +162,22 @@ export class OriginRanges {
    * Rejects with the error of the disk or the rows.
    */
   async recordArrived(disk: Pick<FileOnDisk, "isKept" | "sync">): Promise<void> {
-    const isUnchecked = this.#isOriginal && this.#originHash !== null && !this.#isChecked;
-    const missing = this.#missing;
+    const isUnchecked = this.#now.isOriginal && this.#now.originHash !== null && !this.#now.isChecked;
+    const missing = this.#now.missing;
     if (!disk.isKept || (isUnchecked && missing.length === 0)) return;
-    if (!this.#isOriginal && missing !== this.#persistedMissing) await disk.sync();
+    if (!this.#now.isOriginal && missing !== this.#now.persistedMissing) await disk.sync();
     // Bytes that arrived during the sync are not synced. Bytes that were lost during it are missing again. Ranges that a
     // program wrote during it are not persisted any more.
-    this.#record(intersectRanges(unite(missing, this.#missing), this.#persistedMissing), this.#unverified);
+    this.#record(intersectRanges(unite(missing, this.#now.missing), this.#now.persistedMissing), this.#now.unverified);
   }
 
   /** Makes these ranges missing: they have to be fetched again. */
   lost(missing: Ranges): void {
-    this.#isChecked = false;
-    this.#missing = missing;
+    this.#now.isChecked = false;
+    this.#now.missing = missing;
     // Bytes that are fetched again may differ from those that were hashed.
     this.#runningHash.stop();
-    this.#record(missing, this.#unverified);
+    this.#record(missing, this.#now.unverified);
     this.#wakeReaders();
   }
 
@@ -209,8 +188,8 @@ export class OriginRanges {
    * checked as the origin's.
    */
   overwritten(start: number, end: number): void {
-    const [persisted, unverified] = [this.#persistedMissing, this.#unverified];
-    if (touchesRange(this.#missing, start, end)) this.arrived(start, end);
+    const [persisted, unverified] = [this.#now.persistedMissing, this.#now.unverified];
+    if (touchesRange(this.#now.missing, start, end)) this.arrived(start, end);
     if (touchesRange(persisted, start, end) || touchesRange(unverified, start, end)) {
       this.#record(subtractRange(persisted, start, end), subtractRange(unverified, start, end));
     }
@@ -218,9 +197,9 @@ export class OriginRanges {
 
   /** The file ends at `size` now: missing bytes behind it are not wanted any more. */
   truncated(size: number): void {
-    this.#missing = clipRanges(this.#missing, size);
-    this.#unverified = clipRanges(this.#unverified, size);
-    this.#truncatedTo = Math.min(size, this.#truncatedTo ?? size);
+    this.#now.missing = clipRanges(this.#now.missing, size);
+    this.#now.unverified = clipRanges(this.#now.unverified, size);
+    this.#now.truncatedTo = Math.min(size, this.#now.truncatedTo ?? size);
     for (const download of this.#downloads) {
       if (download.start >= size) download.abort();
     }
@@ -234,9 +213,9 @@ export class OriginRanges {
    * tell where it was truncated.
    */
   persistTruncation(): void {
-    if (this.#truncatedTo === undefined) return;
-    this.#record(clipRanges(this.#persistedMissing, this.#truncatedTo), this.#unverified);
-    this.#truncatedTo = undefined;
+    if (this.#now.truncatedTo === undefined) return;
+    this.#record(clipRanges(this.#now.persistedMissing, this.#now.truncatedTo), this.#now.unverified);
+    this.#now.truncatedTo = undefined;
   }
 
   /**
@@ -245,21 +224,25 @@ export class OriginRanges {
    * transaction may fail, so the state in memory changes after it.
    */
   leaveOrigin(): Ranges {
-    if (!this.#isOriginal) return this.#unverified;
-    const isKnownRight = this.#originHash === null || (this.#isChecked && this.#missing.length === 0);
+    if (!this.#now.isOriginal) return this.#now.unverified;
+    const isKnownRight = this.#now.originHash === null || (this.#now.isChecked && this.#now.missing.length === 0);
     if (isKnownRight || this.#rows.get(this.#kernelNodeId) === undefined) return NO_RANGES;
-    const unverified = rangeOf(0, this.#originSize);
-    this.#rows.update(this.#kernelNodeId, { originHash: this.#originHash, originSize: this.#originSize, unverified });
+    const unverified = rangeOf(0, this.#now.originSize);
+    this.#rows.update(this.#kernelNodeId, {
+      originHash: this.#now.originHash,
+      originSize: this.#now.originSize,
+      unverified,
+    });
     return unverified;
   }
   /** The rows call the content dirty. `unverified`: what `leaveOrigin` returned. */
   contentChanged(unverified: Ranges): void {
-    this.#unverified = unverified;
-    this.#isChecked &&= unverified.length === 0;
+    this.#now.unverified = unverified;
+    this.#now.isChecked &&= unverified.length === 0;
   }
   /** Not every byte is the origin's any more. */
   noLongerOriginal(): void {
-    this.#isOriginal = false;
+    this.#now.isOriginal = false;
   }
 
   /**
@@ -267,22 +250,22 @@ export class OriginRanges {
    * file open, the content counts as changed already.
    */
   leaveOriginForGood(): void {
-    this.#origin = undefined;
-    this.#originHash = null;
-    this.#isOriginal = false;
-    this.#unverified = NO_RANGES;
+    this.#now.origin = undefined;
+    this.#now.originHash = null;
+    this.#now.isOriginal = false;
+    this.#now.unverified = NO_RANGES;
   }
 
   /** The content equals this version too. Missing ranges are fetched from it from now on. */
   comesFrom(origin: Origin): void {
-    this.#origin = origin;
+    this.#now.origin = origin;
   }
 
   // Checks
 
-  /** Whether the bytes of the origin that are here are known to be right. */
+  /** True: the bytes of the origin that are here are known to be right. */
   setChecked(isChecked: boolean): void {
-    this.#isChecked = isChecked;
+    this.#now.isChecked = isChecked;
   }
   /** The complete file is being checked. A check that fails to run is forgotten. */
   beginCheck(check: Promise<boolean>): void {
@@ -294,13 +277,13 @@ export class OriginRanges {
   }
   /** Ends the unverified ranges: the bytes of the origin are synced and known to be right, or cannot be checked. */
   markVerified(): void {
-    this.#record(this.#persistedMissing, NO_RANGES);
+    this.#record(this.#now.persistedMissing, NO_RANGES);
   }
 
   /** Call it after bytes of the origin have arrived. `begin`: begins a hash of the file, from its first byte on. */
   hashArrived(begin: () => RunningHash): void {
-    const isWanted = this.#isOriginal && this.#originHash !== null && !this.#isChecked;
-    if (isWanted) this.#runningHash.reach(this.#missing[0] ?? this.#originSize, begin);
+    const isWanted = this.#now.isOriginal && this.#now.originHash !== null && !this.#now.isChecked;
+    if (isWanted) this.#runningHash.reach(this.#now.missing[0] ?? this.#now.originSize, begin);
     else this.#runningHash.stop();
   }
   /** Takes the hash of the arrived bytes, to finish it. Undefined: the file has to be hashed as a whole. */
@@ -314,13 +297,13 @@ export class OriginRanges {
   #record(persistedMissing: Ranges, unverified: Ranges): void {
     const isRow = this.#rows.get(this.#kernelNodeId) !== undefined;
     if (isRow) this.#rows.update(this.#kernelNodeId, { missing: persistedMissing, unverified });
-    this.#persistedMissing = persistedMissing;
-    this.#unverified = unverified;
+    this.#now.persistedMissing = persistedMissing;
+    this.#now.unverified = unverified;
   }
 }
 
-function isRight({ missing, unverified }: FoundRanges): boolean {
-  return missing.length === 0 && unverified.length === 0;
+function knownOf(found: FoundRanges): Known {
+  return { ...found, isChecked: found.missing.length === 0 && found.unverified.length === 0 };
 }
 
 function unite(one: Ranges, other: Ranges): Ranges {

@@ -7,7 +7,7 @@ import type { BackingId } from "../api/index.ts";
 export interface KnownStat {
   readonly stat: FileStat;
   readonly at: ElapsedTime;
-  /** True: any change made after it shows in size and times. */
+  /** True: any change made after the stat shows in size and times. */
   readonly isExact: boolean;
 }
 
@@ -43,7 +43,7 @@ export class PassthroughUse {
   get isAdmitting() {
     return this.#admitting !== undefined;
   }
-  /** What the last write detection found; undefined: there is no passthrough writer. */
+  /** The stat of the last write detection; undefined: there is no passthrough writer. */
   get lastStat() {
     return this.#lastStat;
   }

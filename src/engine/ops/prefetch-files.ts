@@ -40,7 +40,7 @@ export class FilePrefetch {
     const { metadata, background } = this.#context;
     const names = metadata.entries.ofInode(cacheFile.inode);
     const [entry] = names;
-    // It is not known by which of its names a file was opened.
+    // A file does not tell by which of its names it was opened.
     if (entry === undefined || names.length > 1) return;
     const read = this.#sequences.record(entry, !cacheFile.isWhole, REACH);
     if (read === undefined || !this.#mayFetch()) return;

@@ -1,4 +1,4 @@
-/** What is remembered of the gateway's timeline. */
+/** The points of the gateway's timeline that are remembered. */
 import { expect, test } from "vitest";
 import { parseRequest } from "../../../src/engine/core/index.ts";
 import { Timeline } from "../../../src/engine/core/timeline.ts";

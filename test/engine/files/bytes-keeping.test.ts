@@ -1,4 +1,4 @@
-/** What is kept on disk and what goes: the cache limit, forgotten kernel node ids, and what a crash left behind. */
+/** Files that are kept on the disk and files that go: the cache limit, forgotten kernel node ids, and what a crash left behind. */
 import { expect, test } from "vitest";
 import { evict } from "../../../src/engine/files/evict.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";

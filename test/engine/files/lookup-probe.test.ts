@@ -1,6 +1,6 @@
 /**
- * What the kernel does not have goes without its word, after it was asked, once; what it has, or may be about to,
- * stays.
+ * An inode that the kernel no longer knows goes without a FORGET, after the kernel was asked once. An inode that the
+ * kernel knows, or may be about to know, stays.
  */
 import { expect, test } from "vitest";
 import { NO_KERNEL_CACHE } from "../../../src/engine/api/index.ts";

@@ -1,4 +1,4 @@
-/** What programs change, told to the kernel only of kernel node ids it did not ask by. */
+/** A change by a program: the kernel is told of it only for kernel node ids by which it did not ask. */
 import { expect, test } from "vitest";
 import type { KernelNodeId } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
