@@ -26,7 +26,7 @@ if (unknown !== undefined || all.length === 0) {
 }
 
 // The benchmarks need the programs of the tests.
-setup({ forTests: true });
+await setup({ forTests: true });
 for (const name of asked.length > 0 ? asked : all) {
   const loader = join(projectFolder, "scripts/typescript.mjs");
   const args = ["--enable-source-maps", "--import", loader, join(folder, `${name}.ts`), ...flags];

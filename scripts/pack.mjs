@@ -91,7 +91,7 @@ if ((option !== undefined && option !== "--to") || more.length > 0) {
   process.stderr.write(`pack: expected --to DIR, got "${process.argv.slice(2).join(" ")}"\n`);
   process.exit(2);
 }
-setup({ forPack: true });
+await setup({ forPack: true });
 const folder = mkdtempSync(join(tmpdir(), "wsfs-pack-"));
 try {
   await makeClient(folder);

@@ -43,7 +43,7 @@ const COPIED = [
   "tsconfig.json",
 ];
 
-setup({ forTests: true });
+await setup({ forTests: true });
 const libasan = library("libasan.so");
 const folder = mkdtempSync(join(tmpdir(), "wsfs-sanitise-"));
 const reports = join(folder, "reports");

@@ -7,7 +7,7 @@
  * A step leaves a stamp in the folder it fills. The stamp is written last and removed first, so a process that finds
  * all stamps right may go on without the lock. Progress goes to stderr, one line a step.
  */
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   chmodSync,
@@ -39,23 +39,72 @@ const dist = join(projectFolder, "dist");
 const distStamp = join(dist, ".setup");
 
 /**
- * Returns when all set-up is done. If it fails, ends the process with exit code 1 and names the reason. `forTests` also
+ * Resolves when all set-up is done. If it fails, ends the process with exit code 1 and names the reason. `forTests` also
  * asks for the programs that the tests use, `forPack` for the builds for other machines. `quiet` leaves out the
  * progress.
  */
-export function setup({ forTests = false, forPack = false, quiet = false } = {}) {
-  checkNode();
-  const wanted = { forTests, forPack };
-  if (stepsToDo(wanted).length === 0) return;
-  mkdirSync(dist, { recursive: true });
-  const progress = quiet ? () => {} : (line) => process.stderr.write(`setup: ${line}\n`);
-  const release = takeLock(join(dist, ".setup.lock"), progress);
+export async function setup({ forTests = false, forPack = false, quiet = false } = {}) {
+  await orExit(async () => {
+    checkNode();
+    const wanted = { forTests, forPack };
+    if (stepsToDo(wanted).length === 0) return;
+    mkdirSync(dist, { recursive: true });
+    const progress = quiet ? () => {} : (line) => process.stderr.write(`setup: ${line}\n`);
+    const release = takeLock(join(dist, ".setup.lock"), progress);
+    try {
+      // The steps are checked again: another set-up may have done them while this one waited for the lock.
+      await take(stepsToDo(wanted), progress);
+    } finally {
+      release();
+    }
+  });
+}
+
+/** Builds native/ and src/ from scratch and ignores the stamps. Ends the process with exit code 1 if it fails. */
+export async function build(progress) {
+  await orExit(async () => {
+    await buildNative(progress);
+    await compile(progress, { afresh: true });
+  });
+}
+
+/** A failure whose message is all that the user needs. */
+class SetupFailure extends Error {}
+
+async function orExit(work) {
   try {
-    // The steps are checked again: another set-up may have done them while this one waited for the lock.
-    for (const step of stepsToDo(wanted)) step(progress);
-  } finally {
-    release();
+    await work();
+  } catch (error) {
+    if (!(error instanceof SetupFailure)) throw error;
+    process.stderr.write(`setup: ${error.message}\n`);
+    process.exit(1);
   }
+}
+
+/**
+ * Takes the steps in their order. A step can give `beside` work that no later step needs. All of the work has ended
+ * before a failure is thrown: a compiler that outlives its set-up would write into the next one.
+ */
+async function take(steps, progress) {
+  const ends = [];
+  const beside = (work) =>
+    ends.push(
+      work.then(
+        () => undefined,
+        (error) => error,
+      ),
+    );
+  const inOrder = async () => {
+    for (const step of steps) await step(progress, beside);
+  };
+  beside(inOrder());
+  let failure;
+  // The steps add to the array while it is walked.
+  for (const end of ends) {
+    const error = await end;
+    failure ??= error;
+  }
+  if (failure !== undefined) throw failure;
 }
 
 function checkNode() {
@@ -112,7 +161,7 @@ function packagesAreThere() {
   return Object.entries(wanted).every(same) && Object.keys(installed).every((name) => name in wanted);
 }
 
-function installPackages(progress) {
+async function installPackages(progress, beside) {
   const stamp = readJson(modulesStamp);
   const otherNode = stamp !== undefined && isForOtherNode(stamp);
   if (otherNode || !packagesAreThere()) {
@@ -122,9 +171,15 @@ function installPackages(progress) {
     }
     progress("npm packages (npm ci; some minutes where better-sqlite3 has to be compiled)");
     rmSync(modulesStamp, { force: true });
-    run("npm", ["ci", "--include=dev", "--no-audit", "--no-fund", "--ignore-scripts"]);
-    buildSqlite(progress);
+    await run("npm", ["ci", "--include=dev", "--no-audit", "--no-fund", "--ignore-scripts"]);
+    // The compiler of its C uses one processor for most of the whole set-up.
+    beside(buildSqlite(progress).then(stampPackages));
+  } else {
+    stampPackages();
   }
+}
+
+function stampPackages() {
   writeFileSync(modulesStamp, `${JSON.stringify({ lock: lockHash(), abi: process.versions.modules })}\n`);
 }
 
@@ -132,10 +187,10 @@ function installPackages(progress) {
  * Builds better-sqlite3 apart from `npm ci`, which would remove an optional package that cannot be built. The programs
  * are bundled with its JavaScript.
  */
-function buildSqlite(progress) {
+async function buildSqlite(progress) {
   const args = ["rebuild", "better-sqlite3", ...nodeHeaders()];
-  if (!hasSqlite()) run("npm", args);
-  else if (attempt("npm", args).status !== 0)
+  if (!hasSqlite()) await run("npm", args);
+  else if ((await attempt("npm", args)).status !== 0)
     progress(`better-sqlite3 has no build for Node ${process.version}: node:sqlite is used`);
 }
 
@@ -168,10 +223,10 @@ function nativeWanted() {
 }
 
 /** Builds native/ from scratch into native/build. */
-export function buildNative(progress) {
+async function buildNative(progress) {
   progress("native build (node-gyp rebuild -C native)");
   rmSync(nativeStamp, { force: true });
-  run(process.execPath, [join(modules, "node-gyp/bin/node-gyp.js"), "rebuild", "-C", native, ...nodeHeaders()]);
+  await run(process.execPath, [join(modules, "node-gyp/bin/node-gyp.js"), "rebuild", "-C", native, ...nodeHeaders()]);
   writeFileSync(nativeStamp, nativeHash());
 }
 
@@ -180,9 +235,9 @@ function prebuildsWanted() {
 }
 
 /** Builds native/ for all supported processors, into native/prebuilds. */
-function buildPrebuilds(progress) {
+async function buildPrebuilds(progress) {
   progress("native build for x64 and arm64 (node scripts/prebuild.mjs)");
-  run(process.execPath, [join(projectFolder, "scripts/prebuild.mjs")]);
+  await run(process.execPath, [join(projectFolder, "scripts/prebuild.mjs")]);
   writeFileSync(prebuildsStamp, nativeHash());
 }
 
@@ -205,17 +260,17 @@ function compileWanted() {
 }
 
 /** Compiles src/ to dist/: tsc checks the types and writes declarations, bundle.mjs makes the programs. */
-export function compile(progress, { afresh = false } = {}) {
+async function compile(progress, { afresh = false } = {}) {
   progress("compile (tsc -p src/tsconfig.json; node scripts/bundle.mjs src dist)");
   const before = compileHash();
   rmSync(distStamp, { force: true });
   if (afresh || !existsSync(mainFile)) rmSync(join(dist, ".tsbuildinfo"), { force: true });
-  run(process.execPath, [join(modules, "typescript/bin/tsc"), "-p", join(source, "tsconfig.json")]);
+  await run(process.execPath, [join(modules, "typescript/bin/tsc"), "-p", join(source, "tsconfig.json")]);
   for (const file of filesBelow(dist, (path) => path.endsWith(".d.ts"))) {
     const from = relative(dist, file).replace(/\.d\.ts$/, ".ts");
     if (!existsSync(join(source, from))) rmSync(file);
   }
-  run(process.execPath, [join(projectFolder, "scripts/bundle.mjs"), source, dist]);
+  await run(process.execPath, [join(projectFolder, "scripts/bundle.mjs"), source, dist]);
   chmodSync(mainFile, 0o755);
   // This is the hash from before the compile: a file that was saved meanwhile is compiled next time.
   writeFileSync(distStamp, before);
@@ -244,30 +299,41 @@ function hash(files, ...extra) {
   return sum.digest("hex");
 }
 
+/** Resolves when the program has ended; `error`: it could not be started. */
 function attempt(command, args) {
-  return spawnSync(command, args, {
-    cwd: projectFolder,
-    stdio: ["ignore", "pipe", "pipe"],
-    encoding: "utf8",
-    maxBuffer: Number.POSITIVE_INFINITY,
+  const child = spawn(command, args, { cwd: projectFolder, stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text) => {
+      output += text;
+    });
+  }
+  return new Promise((resolve) => {
+    child.once("error", (error) => resolve({ status: null, error, output }));
+    child.once("close", (status, signal) => resolve({ status, signal, output }));
   });
 }
 
-function run(command, args) {
-  const { status, signal, error, stdout, stderr } = attempt(command, args);
+async function run(command, args) {
+  const { status, signal, error, output } = await attempt(command, args);
   if (status === 0) return;
-  process.stderr.write(`${stdout ?? ""}${stderr ?? ""}`);
+  process.stderr.write(output);
   fail(`"${[command, ...args].join(" ")}" failed (${error?.message ?? (signal || `exit code ${status}`)})`);
 }
 
 function fail(line) {
-  process.stderr.write(`setup: ${line}\n`);
-  process.exit(1);
+  throw new SetupFailure(line);
 }
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  await main();
+}
+
+async function main() {
   const known = ["--tests", "--quiet"];
   const unknown = process.argv.slice(2).find((argument) => !known.includes(argument));
-  if (unknown !== undefined) fail(`expected ${known.join(" or ")}, got "${unknown}"`);
-  setup({ forTests: process.argv.includes("--tests"), quiet: process.argv.includes("--quiet") });
+  await orExit(() => {
+    if (unknown !== undefined) fail(`expected ${known.join(" or ")}, got "${unknown}"`);
+  });
+  await setup({ forTests: process.argv.includes("--tests"), quiet: process.argv.includes("--quiet") });
 }

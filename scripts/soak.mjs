@@ -30,7 +30,7 @@ if (!known.includes(name)) {
 }
 
 // The soak tests need the programs of the tests.
-setup({ forTests: true });
+await setup({ forTests: true });
 const loader = join(projectFolder, "scripts/typescript.mjs");
 const args = ["--enable-source-maps", "--import", loader, join(folder, `${name}.ts`), ...rest];
 process.exitCode = await runNode(args, { cwd: projectFolder });

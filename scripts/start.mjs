@@ -4,7 +4,7 @@
 import { runNode } from "./child.mjs";
 import { mainFile, setup } from "./setup.mjs";
 
-setup();
+await setup();
 // npm runs scripts in the project's folder. A relative DIR counts from the user's folder.
 const stoodIn = process.env.npm_lifecycle_event === "start" ? process.env.INIT_CWD : undefined;
 const args = [mainFile, "start", ...process.argv.slice(2)];

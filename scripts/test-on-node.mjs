@@ -32,7 +32,7 @@ if (!(major in RELEASES)) {
   process.stderr.write(`test-on-node: expected one of ${Object.keys(RELEASES).join(", ")}, got "${major}"\n`);
   process.exit(2);
 }
-setup({ forTests: true });
+await setup({ forTests: true });
 const { path, missing } = otherNode(major);
 if (path === undefined) {
   process.stderr.write(`test-on-node: skipped, ${missing}\n`);

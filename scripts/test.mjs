@@ -20,7 +20,7 @@ const given = process.argv.slice(2);
 if (given.includes("--help") || given.includes("-h")) {
   process.stdout.write(HELP);
 } else {
-  setup({ forTests: true });
+  await setup({ forTests: true });
   const env = given.includes(FAST) ? { ...process.env, WSFS_TESTS: "fast" } : process.env;
   const counts = await runTests(
     projectFolder,
