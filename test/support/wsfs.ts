@@ -20,6 +20,8 @@ import type { OrdinaryUser } from "./ordinary-user.ts";
 import { sanitiserEnvironment } from "./preload.ts";
 
 export const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+/** For tests alone: what a bench measures is as users run it. */
+const NO_TIER_UP = fileURLToPath(new URL("no-tier-up.cjs", import.meta.url));
 const FUSE_CONTROL = "/sys/fs/fuse/connections";
 
 export interface TestGateway {
@@ -88,6 +90,7 @@ export function createPlace(program = MAIN, user?: OrdinaryUser, node = process.
     WSFS_RUNTIME_DIR: path("run"),
     // Tests that need patience ask for it.
     WSFS_WAIT: "0",
+    ...(process.env.VITEST === undefined ? {} : { NODE_OPTIONS: `--require ${NO_TIER_UP}` }),
     ...sanitiserEnvironment(),
   };
   mkdirSync(path("home"));
@@ -174,13 +177,17 @@ export function createPlace(program = MAIN, user?: OrdinaryUser, node = process.
       const rememberServed = () => {
         for (const record of listServed(path("run"))) children.push(record.daemon, record.supervisor);
       };
-      rememberServed();
-      for (const mount of mountsBelow(folder, user)) await takeOff(place, mount, children, user);
-      await until("all processes of the test have ended", () => {
-        // Of a daemon and its supervisor either starts the other again.
-        rememberServed();
-        killAll(children);
-        return !children.some(isAlive);
+      const end = () =>
+        until("all processes of the test have ended", () => {
+          // Of a daemon and its supervisor either starts the other again.
+          rememberServed();
+          killAll(children);
+          return !children.some(isAlive);
+        });
+      // A mount whose daemon is dead fails all calls, unless a process that nobody knows of has it open.
+      await end().catch(async () => {
+        for (const mount of mountsBelow(folder, user)) await abort(mount);
+        await end();
       });
       for (const mount of allMountsBelow(folder, user)) await detachAsRoot(mount, user);
       if (allMountsBelow(folder, user).length > 0) throw new Error(`still mounted below ${folder}`);
@@ -256,26 +263,13 @@ function allMountsBelow(folder: string, user?: OrdinaryUser): MountEntry[] {
   return table.filter(({ mountpoint }) => mountpoint.startsWith(`${folder}/`));
 }
 
-/** Politely, then by abort of the connection: requests nobody will answer then fail, and every process can end. */
-async function takeOff(
-  place: Place,
-  mount: MountEntry,
-  children: readonly ProcessIdentity[],
-  user: OrdinaryUser | undefined,
-): Promise<void> {
-  const polite = await place.wsfs(["umount", mount.mountpoint], { timeoutMs: 20_000 });
-  // A connection's number is given again at once: what is gone must not be aborted in another's place.
-  const isThere = mountsBelow(place.folder, user).some(
-    (other) => other.mountpoint === mount.mountpoint && other.connection === mount.connection,
-  );
-  if (polite.code === 0 || !isThere) return;
-  killAll(children);
-  if (!existsSync(join(FUSE_CONTROL, String(mount.connection)))) {
+/** Every call that waits for an answer fails. */
+async function abort({ connection }: MountEntry): Promise<void> {
+  if (!existsSync(join(FUSE_CONTROL, String(connection)))) {
     await run("mount", ["-t", "fusectl", "none", FUSE_CONTROL], { timeoutMs: 5000 });
   }
-  const abort = join(FUSE_CONTROL, String(mount.connection), "abort");
-  if (existsSync(abort)) writeFileSync(abort, "1");
-  await detachAsRoot(mount, user);
+  const file = join(FUSE_CONTROL, String(connection), "abort");
+  if (existsSync(file)) writeFileSync(file, "1");
 }
 
 async function detachAsRoot({ mountpoint }: MountEntry, user: OrdinaryUser | undefined): Promise<void> {
