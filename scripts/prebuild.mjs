@@ -1,6 +1,6 @@
 /**
  * Builds the native parts of the package, for x64 and arm64 with glibc 2.28, the oldest that Node supports. So an
- * installation compiles nothing. native/binding.gyp lists their sources. Set-up runs this.
+ * installation compiles nothing of wsfs. native/binding.gyp lists their sources. Set-up runs this.
  *
  *   node scripts/prebuild.mjs
  *

@@ -21,6 +21,7 @@
  *
  * Values that stand for states. They are translated where the rows are read and written:
  * - node.changed_at 0: not known (nodes.ts)
+ * - node.base_revision 0: unknown since a rollback; below every revision, so that the next state is news (recount.ts)
  * - node.base_position 0: no write of ours; negative: minus the time since which a write is unconfirmed (nodes.ts)
  * - node.bulk and attempt.bulk 0, 1: the priority class (priority.ts)
  * - inode.used 0: never (inodes.ts)

@@ -20,8 +20,6 @@ import type { Host, Kernel, Remote, Rows, Uploads } from "../core/index.ts";
 import { dropTogether, SLICE } from "./on-forget.ts";
 import type { LocalFiles } from "./room.ts";
 
-/** Milliseconds from one round to the next, unless the settings say otherwise. */
-export const ROUND_MS = 60_000;
 /** A round is spread over this many steps, with other work in between. */
 const STEPS = 60;
 /** Rows of each kind per step. */
@@ -50,9 +48,9 @@ interface LookupProbe {
 }
 
 export function createLookupProbe(context: Rows & LocalFiles & Kernel & Remote & Uploads & Host): LookupProbe {
-  const { metadata, runtime, foregroundThrottle, disk, fileState, kernel, settings, log } = context;
+  const { metadata, runtime, foregroundThrottle, disk, fileState, kernel, folderUse, log } = context;
   const { inodes, entries } = metadata;
-  const roundMs = settings.lookupProbeMs ?? ROUND_MS;
+  const roundMs = folderUse.requestMs;
   const pauseMs = roundMs / STEPS;
   let timer: ReturnType<typeof runtime.setTimer> | undefined;
   let isStopped = false;

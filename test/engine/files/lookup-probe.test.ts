@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 import { NO_KERNEL_CACHE } from "../../../src/engine/api/index.ts";
 import { KernelCacheState } from "../../../src/engine/core/index.ts";
-import { createLookupProbe, ROUND_MS } from "../../../src/engine/files/lookup-probe.ts";
+import { createLookupProbe } from "../../../src/engine/files/lookup-probe.ts";
 import { FORGET_GATHER_MS } from "../../../src/engine/files/on-forget.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { deferred } from "../../../src/lib/deferred.ts";
@@ -15,6 +15,7 @@ import { CALLER, createBytesWorld, type Parts, pattern, withParts } from "../sta
 
 const READING = { read: true, write: false, append: false, truncate: false, exclusive: false };
 const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };
+const ROUND_MS = 60_000;
 /** A round, and the steps in which it goes. */
 const ROUND = ROUND_MS + 5_000;
 
