@@ -4,7 +4,7 @@
  * compiler is an error. The last line is that of `npm test`; a report of a sanitiser, of whichever process, is a failed test.
  *
  * The build lies in a copy of the project, whose tests find their native parts as ever. Node itself is not instrumented,
- * and the addon is loaded late: libasan comes first by LD_PRELOAD. What Node leaves to the kernel at its end is no leak.
+ * and the addon is loaded late: libasan comes first by LD_PRELOAD. Memory that Node leaves to the kernel at its end is no leak.
  * Where the compiler has no libasan, a line says so, and one test counts as skipped.
  */
 import { spawnSync } from "node:child_process";

@@ -8,7 +8,7 @@ import { runTests, tellCounts } from "./run-tests.mjs";
 import { projectFolder, setup } from "./setup.mjs";
 
 /**
- * Tests of what depends on the runtime that take longer than fast tests may: SQLite, native parts, files, threads; and a mount
+ * Tests of parts that depend on the runtime, which take longer than fast tests may: SQLite, native parts, files, threads; and a mount
  * that ends and begins again.
  */
 const FURTHER = [

@@ -39,7 +39,7 @@ export async function policySet(values: Values<"gateway policy set">): Promise<n
 
 function describePolicy({ workspace, versions, deleted }: WorkspacePolicy): string {
   const gone = deleted === "ever" ? "can be restored for ever" : `can be restored for ${deleted}`;
-  return `${printable(workspace)} keeps of the past: ${versions}; what is deleted ${gone}\nIt is applied within a day; "wsfs gateway prune" applies it now\n`;
+  return `${printable(workspace)} keeps of the past: ${versions}; deleted files ${gone}\nIt is applied within a day; "wsfs gateway prune" applies it now\n`;
 }
 
 export async function gatewayPrune(values: Values<"gateway prune">): Promise<number> {

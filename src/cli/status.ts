@@ -127,8 +127,8 @@ function describeGateway({ online, offlineMs }: MountStatus): string {
 /** How soon remote changes are shown. */
 function describeFreshness({ at, live, staleMs = 0, staleWhy, transport }: MountStatus): string {
   if (at !== undefined) return "none: what has changed since is not shown";
-  if (live && transport === "fuse-native") return "live: what others change is shown within a second or two";
-  if (live) return "live: what others change is shown at once";
+  if (live && transport === "fuse-native") return "live: remote changes are shown within a second or two";
+  if (live) return "live: remote changes are shown at once";
   return `not live for ${formatDuration(staleMs)}: ${staleWhy ?? "checked again every second"}`;
 }
 
@@ -158,16 +158,16 @@ function describePending(state: MountStatus): string {
 function describeDetached({ path, isRemoved, isWritten, programs }: DetachedFile): string {
   const who = programs.map(({ pid, command }) => `${command} (pid ${pid})`).join(", ") || "a program";
   const has = programs.length > 1 ? "have" : "has";
-  const what = isRemoved ? "it was removed elsewhere" : "the name shows what was saved elsewhere";
+  const what = isRemoved ? "it was removed elsewhere" : "the name shows the content that was saved elsewhere";
   const then = isRemoved ? "comes back under that name, or beside what has it by then" : "becomes a copy beside it";
-  const written = isWritten ? "what was written to it since" : "what is written to it";
+  const written = isWritten ? "content written to it since" : "content written to it";
   return `${path}: ${who} ${has} it open for writing as it was; ${what}, and ${written} ${then}`;
 }
 
 function describeRestored({ restored, stateDir }: MountStatus): string | undefined {
   if (restored === undefined) return undefined;
   const files = formatCount(restored.files, "changed file");
-  return `${restored.why}; ${files} brought back, what was damaged is in ${stateDir}/quarantine`;
+  return `${restored.why}; ${files} brought back, damaged files are in ${stateDir}/quarantine`;
 }
 
 function describeQuota({ quota }: MountStatus): string | undefined {

@@ -93,7 +93,7 @@ async function waitForSuccessor(asked: Served, dir: string, mount: MountEntry): 
 }
 
 function describeUnmounted(reply: UnmountReply | undefined): string {
-  if (reply === undefined || "busy" in reply) return "what its daemon had not uploaded is in its state dir";
+  if (reply === undefined || "busy" in reply) return "changes that its daemon had not uploaded are in its state dir";
   const { unmounted } = reply;
   const elsewhere = unmounted.elsewhere === true ? "; copies of it in other mount namespaces have ended too" : "";
   const where =
@@ -144,7 +144,9 @@ async function finishUnmounted({ dir, drain }: Values<"umount">): Promise<number
 /** No daemon serves the mount, so it is only detached. All saved bytes are in its state dir. */
 async function removeStale(dir: string, mount: MountEntry): Promise<number> {
   if (!(await detachDead(mount))) throw new Failure(`${dir} is still mounted: ${whyUnfound(mount)}`);
-  process.stdout.write(`${dir} unmounted; its daemon was gone, what it had not uploaded is in its state dir\n`);
+  process.stdout.write(
+    `${dir} unmounted; its daemon was gone, changes that it had not uploaded are in its state dir\n`,
+  );
   return EXIT.ok;
 }
 

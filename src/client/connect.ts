@@ -88,7 +88,8 @@ export interface ClientClock extends Pick<Clock, "setTimer" | "random" | "uuid">
 }
 
 /**
- * Every call rejects with a `RemoteError`, whose `code` says what to do. Any call may fail with:
+ * A call that fails rejects with a `RemoteError`, whose `code` says what to do, unless it says otherwise. Any call may fail
+ * with:
  * - "offline", "silent", "server", "malformed": the network or the gateway fails.
  * - "throttled": too many calls. "aborted": the signal or `close` ended the call.
  * - "unauthorized": there is no valid token. "forbidden": the token lacks the scope, the account lacks the role, or the

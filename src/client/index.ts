@@ -12,7 +12,7 @@
  *     for await (const node of gateway.nodes.list({ path: "/reports" })) console.log(node.name, node.size);
  *     await gateway.close();
  *
- * Every call rejects with a `RemoteError`; its `code` says what to do.
+ * A call that fails rejects with a `RemoteError`, whose `code` says what to do, unless it says otherwise.
  */
 /// <reference types="node" preserve="true" />
 export type { ApiKey, CreatedApiKey } from "../contract/api-keys.ts";

@@ -90,7 +90,7 @@ export function createHandOver(
     begun: begun.promise,
     async prepare(wish) {
       if (next !== undefined) throw new Refused("another reload is under way");
-      if (!canBeTakenOver()) throw new Refused("what programs have open could not be written down");
+      if (!canBeTakenOver()) throw new Refused("the open files of programs could not be written down");
       next = wish;
       try {
         await checkProgram(wish.settings, wish.program ?? ownProgram());

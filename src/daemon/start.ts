@@ -215,7 +215,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     now: systemClock.wallClock,
   });
   closers.push(() => database.open && database.close());
-  if (repaired !== undefined) link.note(`${repaired}; what was damaged is in ${join(stateDir, "quarantine")}`);
+  if (repaired !== undefined) link.note(`${repaired}; damaged files are in ${join(stateDir, "quarantine")}`);
   const stranger = ownerOtherThan(stateDir, settings.workspace);
   if (stranger !== undefined && createSettings(database).get("workspace") === undefined) {
     throw new StartError(`the state dir belongs to workspace "${stranger}", not to "${settings.workspace}"`);

@@ -51,7 +51,7 @@ export const ERRNO = { ...FS_ERRNO, ...PROTOCOL_ERRNO } as const;
 
 export type ErrorName = keyof typeof ERRNO;
 
-/** The errno for what a handler threw: its code, or EIO when it is not an FsError. */
+/** The errno for an error that a handler threw: its code, or EIO when it is not an FsError. */
 export function errorName(error: unknown): FsErrorCode {
   return error instanceof FsError ? error.code : "EIO";
 }

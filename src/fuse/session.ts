@@ -152,7 +152,7 @@ export function createSession(options: SessionOptions): Session {
     }
   }
 
-  /** @throws what decoding throws */
+  /** @throws the errors of decoding */
   function perform(operation: Operation, message: Message): void {
     const request = operation.decode(message, connection ?? BEFORE_INIT);
     if (operation.kind === "session") {

@@ -72,7 +72,7 @@ test.each([true, false])("a policy is shown, set and applied, while the gateway 
   );
   expect(set).toEqual([
     0,
-    'main keeps of the past: hourly for 1d, monthly for ever; what is deleted can be restored for 14d\nIt is applied within a day; "wsfs gateway prune" applies it now\n',
+    'main keeps of the past: hourly for 1d, monthly for ever; deleted files can be restored for 14d\nIt is applied within a day; "wsfs gateway prune" applies it now\n',
     "",
   ]);
   expect(await command("policy", "set", "--workspace", "main", "--versions", "none", "--json")).toEqual([

@@ -187,7 +187,7 @@ test("a tree goes back to a moment: planned, then done", async () => {
   const ofDocs = (text: string) => text.split("\n").filter((line) => line.startsWith("./docs/"));
   await until("the mount shows it", async () => ofDocs(await seen()).join() === ofDocs(before).join());
   expect(await history.output("restore", "mount/docs", "--at", then)).toMatch(
-    /^\/docs is as it was at .*, beside what is newer\.\n$/,
+    /^\/docs is as it was at .*, beside newer files\.\n$/,
   );
   expect(await history.wsfs("restore", "mount/docs/newer", "--at", then)).toMatchObject({ code: 1, stdout: "" });
   expect(await history.wsfs("restore", "mount/docs", "--exact")).toMatchObject({ code: 2, stdout: "" });

@@ -134,7 +134,10 @@ it("takes note of a daemon that is killed while it is asked", async () => {
   await until("the command has called the daemon", () => callers(life) === 1);
   process.kill(life.daemon, "SIGKILL");
   const { code, stdout } = await command;
-  expect([code, stdout]).toEqual([0, `${life.dir} unmounted; what its daemon had not uploaded is in its state dir\n`]);
+  expect([code, stdout]).toEqual([
+    0,
+    `${life.dir} unmounted; changes that its daemon had not uploaded are in its state dir\n`,
+  ]);
   expect((await life.ended).stderr).toMatch(/^wsfs: the daemon ended unexpectedly \(signal 9\)/);
   expect(mountsBelow(place.folder)).toEqual([]);
   expect(identifyProcess(life.supervisor)).toBe(undefined);

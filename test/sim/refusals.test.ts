@@ -395,7 +395,7 @@ describe("a reference that the gateway refuses", () => {
       await it.world.clock.advance(300_000);
       const [parked, waiting] = await it.queue();
       expect(parked).toMatchObject({ path: "/b", state: "parked" });
-      expect(parked?.why).toContain("what is missing of its content cannot be had: ");
+      expect(parked?.why).toContain("the missing bytes of its content cannot be had: ");
       expect(waiting).toMatchObject({ path: "/a", what: "delete", why: "its content is still needed by another one" });
       expect(it.engine().status().parked).toBe(1);
       const { references, reads } = it.refused();

@@ -23,7 +23,7 @@ export function restoreAt(values: Values<"restore">, at: Date): Promise<number> 
     await requireHistory(gateway);
     await settle(mount, [path], values["settle-timeout"]);
     const moment = showTime(at.toISOString());
-    const isBack = `${path} is as it was at ${moment}${exact ? "" : ", beside what is newer"}`;
+    const isBack = `${path} is as it was at ${moment}${exact ? "" : ", beside newer files"}`;
     const isNotBack = `${path} is not as it was at ${moment}`;
     const node = await findNode(gateway, path, at);
     if (node === undefined) throw new Failure(`${path} was not there at ${moment}`);

@@ -179,7 +179,7 @@ export interface Engine {
   gatewayAnswered(): void;
   /** The database turned out to be damaged: nothing is changed or sent any more. */
   databaseDamaged(damage: Error): void;
-  /** The present status. */
+  /** The present status. Throws when the rows cannot be read. */
   status(): EngineStatus;
   /** The part of the status whose cost does not grow with the queue. */
   condition(): EngineCondition;
@@ -198,7 +198,7 @@ export interface Engine {
   /**
    * Makes parked, failed and waiting changes due now, also when the gateway asked for a pause. `paths`: only at these
    * paths in the mount ("/a/b") and below. Quarantined contents among them are released. Rejects when the rows cannot be
-   * read or changed; what it did until then stays, and it may be called again.
+   * read or changed; changes made until then stay, and it may be called again.
    */
   retry(paths?: readonly string[]): Promise<RetryResult>;
   /**
@@ -223,8 +223,8 @@ export interface Engine {
   leave(quiet: () => Promise<unknown>): Promise<void>;
   /**
    * Stops the loops, aborts requests, syncs and closes everything. Unsent changes are sent after the next start. A last
-   * sync that fails is logged. Rejects with the error of the rows, or of the disk when a file cannot be closed; what
-   * was committed stays.
+   * sync that fails is logged. Rejects with the error of the rows, or of the disk when a file cannot be closed;
+   * committed changes stay.
    */
   stop(): Promise<void>;
 }

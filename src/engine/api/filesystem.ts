@@ -8,7 +8,10 @@
  * - EINTR: the caller was interrupted; ENOTDIR: a parent is no folder;
  * - EINVAL, ENAMETOOLONG: the gateway cannot hold a new name; ENFILE: the daemon has too many files open;
  * - EIO: the gateway or the disk failed; EACCES: the gateway refused the read;
- * - of changes, EROFS: the mount is read-only; ENOSPC: the disk is full; EDQUOT: the workspace is full.
+ * - of changes, EROFS: the mount is read-only; ENOSPC: the disk is full; EDQUOT: the workspace is full;
+ * - of calls that need a folder's names, EFBIG: the folder has more names than host/list-limit.ts takes;
+ * - below the history folder, EACCES: the caller is neither root nor the mount's owner; EOPNOTSUPP: the gateway keeps no
+ *   history; ENODATA: the gateway no longer keeps the content of this version.
  */
 import type { Brand } from "../../lib/brand.ts";
 import type { Time } from "../../lib/time.ts";
@@ -190,7 +193,10 @@ export interface FileSystem {
   getattr(caller: Caller, kernelNodeId: KernelNodeId, handle?: HandleId): Promise<Attributed>;
   /** EISDIR: the size of a folder. EINVAL: the size of a link or special file. EFBIG: the disk holds no such size. */
   setattr(caller: Caller, kernelNodeId: KernelNodeId, change: SetAttributes): Promise<Attributed>;
-  /** EROFS: `mask` (as in access(2)) asks for writing, and the mount is read-only. The kernel checks permissions. */
+  /**
+   * EROFS: `mask` (as in access(2)) asks for writing, and the mount is read-only. EACCES: in the history folder, a file
+   * that is not executable. Elsewhere the kernel checks permissions.
+   */
   access(caller: Caller, kernelNodeId: KernelNodeId, mask: number): Promise<void>;
   /** The room of the disk, or of the workspace if that has a quota. Rejects as fromDisk says. */
   statfs(caller: Caller): Promise<SpaceInfo>;
@@ -243,7 +249,8 @@ export interface FileSystem {
   create(caller: Caller, parent: KernelNodeId, name: string, mode: number, flags: OpenFlags): Promise<Found & Opened>;
   /**
    * Bytes at [offset, offset + size); fewer only at the end of the file. Empty when Caller.answerFrom has answered.
-   * EIO: missing bytes cannot be fetched, or were found wrong. EACCES: the gateway refuses them.
+   * EIO: missing bytes cannot be fetched, or were found wrong. EACCES: the gateway refuses them. ENODATA: in the history
+   * folder, the gateway no longer keeps them.
    */
   read(caller: Caller, handle: HandleId, offset: number, size: number): Promise<Uint8Array>;
   /**
@@ -277,11 +284,11 @@ export interface FileSystem {
   /** Resolves to undefined when there is nothing of that kind at or after the offset (lseek(2): ENXIO). */
   seek(caller: Caller, handle: HandleId, kind: "data" | "hole", offset: number): Promise<number | undefined>;
 
-  /** ENOTDIR: no folder. */
+  /** ENOTDIR: no folder. In the history folder also EOPNOTSUPP: the gateway keeps no history. */
   opendir(caller: Caller, kernelNodeId: KernelNodeId): Promise<Opened>;
   /**
    * At most `limit` entries after `cookie` (0: from the start), "." and ".." first. Empty: the end. EIO, EACCES: the
-   * gateway could not list the folder.
+   * gateway could not list the folder. EFBIG: it has too many names.
    */
   readdir(
     caller: Caller,

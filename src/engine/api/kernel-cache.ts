@@ -39,7 +39,7 @@ export interface KnownRows {
   names(after: After<EntryId>, limit: number): readonly { id: EntryId; parent: KernelNodeId; name: string }[];
 }
 
-/** No call of it rejects: what the kernel refuses is repaired when its answers expire. */
+/** No call of it rejects: after an invalidation that the kernel refuses, its answers expire. */
 export interface KernelCache {
   /**
    * True: the kernel can be made to look up a name again while the name is in use. False: the kernel must remember

@@ -139,7 +139,7 @@ export interface CacheFile {
   untilTruncateKnown(signal: AbortSignal): Promise<boolean>;
 
   /**
-   * Finds what passthrough writers wrote since the last look, and sets the content dirty for it. Rejects with ESTALE,
+   * Finds writes by passthrough since the last look, and sets the content dirty for them. Rejects with ESTALE,
    * or with the error of the disk or the rows.
    */
   detectWrites(): Promise<void>;

@@ -35,7 +35,7 @@ export interface Orphans {
   lookedUp(inode: Inode): void;
   /**
    * Removes forgotten orphans at once. For a takeover: the next daemon would not know that they were forgotten. Never
-   * fails: what the rows do not take is tried again.
+   * fails: a removal that the rows do not take is tried again.
    */
   dropForgotten(): void;
   /** Removes superseded bytes, or an orphan, now or as soon as nothing needs them any more. */

@@ -31,7 +31,7 @@ export function couldNotRead(
   const { tries, why } = noteUnreadable(context, id, kernelNodeId, error);
   if (tries < GONE_TRIES || !isGone(error) || metadata.nodes.get(row.id)?.dirtySince == null) return tries;
   fileState.unreadable.delete(kernelNodeId);
-  metadata.nodes.update(row.id, { parked: `what is missing of its content cannot be had: ${why}`, due: null });
+  metadata.nodes.update(row.id, { parked: `the missing bytes of its content cannot be had: ${why}`, due: null });
   return undefined;
 }
 

@@ -80,7 +80,7 @@ async function goOn(
       got: hash,
     };
     // The bytes arrived damaged, or a crash came in the middle of a write that the rows do not have yet.
-    context.log.warn(fields, "what is here of a version is not what that version has, it is fetched again");
+    context.log.warn(fields, "the local bytes are not those of their version, which is fetched again");
     context.fileState.distrusted.add(cacheFile.kernelNodeId);
     cacheFile.ranges.lost(cacheFile.ranges.unverified);
     throw new FsError("EIO", WRONG);
@@ -114,7 +114,7 @@ async function readAll(
       if (!(await isGone(context, cacheFile, download))) throw error;
       context.log.warn(
         { err: error, inode: cacheFile.inode },
-        "what is here of a version that is gone cannot be checked",
+        "the local bytes of a version that is gone cannot be checked",
       );
       return false;
     }

@@ -106,7 +106,7 @@ export function createDisk(needs: {
   let isRefused = false;
 
   const reasons: Readonly<Record<DiskTrouble, string>> = {
-    full: `the disk of the state dir ${folder} is full: nothing new is taken, what is here is uploaded`,
+    full: `the disk of the state dir ${folder} is full: nothing new is taken, unsent changes are uploaded`,
     readOnly: `the disk of the state dir ${folder} is read-only: nothing can be changed or sent`,
     gone: `the state dir ${folder} was removed or moved away: nothing can be kept; unmount, and mount again`,
     damaged: `the database in the state dir ${folder} is damaged: nothing can be changed or sent; unmount, and mount again, which repairs it`,

@@ -3,9 +3,9 @@
  * dropped. Their rows go, and the folder is not listed any more, as if it had never been. The next program that looks
  * into it lists it again. The journal's entries about unlisted folders are passed over, so nothing has to be undone.
  *
- * - Only what the gateway tells by itself goes: nothing with local changes, requests, cached bytes, an open handle or a
+ * - Only names that the gateway tells by itself go: none with local changes, requests, cached bytes, an open handle or a
  *   hard link.
- * - What the kernel has stays: it may ask for it at any time. If the kernel has the folder, all names in it stay, since
+ * - Names that the kernel has stay: it may ask for them at any time. If the kernel has the folder, all names in it stay, since
  *   a program may work in the folder or watch it, and the kernel may remember that a name is absent. The kernel is
  *   asked to forget both where it can be asked.
  * - An answer that was given a moment ago may still make an inode in the kernel. So a folder is left alone for longer

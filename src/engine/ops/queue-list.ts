@@ -279,5 +279,5 @@ export function pausedKinds({ network, readOnly, quota }: Remote): string[] {
     const missing = scopesOf(kind).filter((scope) => !network.may(scope));
     return missing.length === 0 ? [] : [`${name} wait: the token lacks ${missing.join(", ")}`];
   });
-  return excess === undefined ? forbidden : [...forbidden, `what does not fit waits: ${excess}`];
+  return excess === undefined ? forbidden : [...forbidden, `changes that do not fit wait: ${excess}`];
 }

@@ -1,6 +1,6 @@
 /**
  * Finds out the workspace of a start, and whether it may start. The rows know the workspace after the first start. The
- * gateway is asked too, and counts if it answers. What the answer is used for is not known here.
+ * gateway is asked too, and counts if it answers. The use of the answer is not known here.
  */
 import type { Client } from "../../client/client.ts";
 import { RemoteError } from "../../client/errors.ts";

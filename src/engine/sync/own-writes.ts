@@ -18,8 +18,8 @@ import { requestRelist } from "./request-relist.ts";
 
 /**
  * Returns true if the change with this key is the effect of a request of ours that was given up. Then base moves to
- * that effect, and newer content stays dirty. What follows from the effect (example: the deletion of a file that a
- * program has removed since) is as old as the request, so a drain that began after the request waits for it.
+ * that effect, and newer content stays dirty. A change that follows from the effect (example: the deletion of a file
+ * that a program has removed since) is as old as the request, so a drain that began after the request waits for it.
  */
 export function recognizeOwn(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,

@@ -59,7 +59,7 @@ export function appendTo(files: LogFiles): Appender {
     try {
       action();
     } catch {
-      // There is no room, or no descriptor. The extent counts what was written.
+      // There is no room, or no descriptor. The extent counts the written bytes.
     }
   };
   attempt(openOnce);

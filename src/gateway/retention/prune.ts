@@ -110,7 +110,7 @@ function removal({ store }: PruneNeeds, pruned: Pruned): Take {
   };
 }
 
-/** Counts what `removal` would do. */
+/** Counts the rows and blobs that `removal` would remove. */
 function foresight({ store }: PruneNeeds, pruned: Pruned): Take {
   const users = store.prepare<number>("SELECT count(*) FROM version WHERE content = ?").pluck();
   const hasBlob = store.prepare<number>("SELECT blob IS NOT NULL FROM content WHERE id = ?").pluck();

@@ -15,7 +15,7 @@ const SIZE = 5 * MIB;
 const CONTENT = pattern(SIZE);
 const MORE = Buffer.from("more");
 const WRONG = "downloaded bytes are not the version's";
-const AGAIN = "what is here of a version is not what that version has, it is fetched again";
+const AGAIN = "the local bytes are not those of their version, which is fetched again";
 
 async function during<T>(world: BytesWorld, work: Promise<T>, milliseconds = 2_000): Promise<T> {
   work.catch(() => {});
@@ -284,7 +284,7 @@ test("of a version that nobody has any more what is here is sent unchecked", asy
   world.gateway.versions.clear();
   await isSnapshotAs(world, inode, withMoreAt(1000, SIZE));
   expect(world.complaints).toEqual([
-    expect.stringMatching("^what is here of a version that is gone cannot be checked"),
+    expect.stringMatching("^the local bytes of a version that is gone cannot be checked"),
   ]);
 });
 
