@@ -245,7 +245,9 @@ const decodeBelow = ({ id, name, nodeId, basePosition }: BelowRow): Below => ({
   position: decodePosition(basePosition),
 });
 
-const queuePlaceOf = ({ dirtySince, id }: NodeRow): QueuePlace => ({ since: dirtySince ?? BEFORE_FIRST, id });
+/** Undefined: the row is not in the queue, and the list begins anew. */
+const queuePlaceOf = ({ dirtySince, id }: NodeRow): QueuePlace | undefined =>
+  dirtySince === null ? undefined : { since: dirtySince, id };
 
 /**
  * Rows after a place. There are two statements, because for a comparison of pairs SQLite uses the index only for the
