@@ -27,7 +27,7 @@ const CHROMIUM = (process.env.PATH ?? "")
       return false;
     }
   });
-const PAGE_FAULTS = readFileSync(new URL("../support/page-faults.mjs", import.meta.url), "utf8");
+const PAGE_FAULTS = readFileSync(new URL("support/page-faults.mjs", import.meta.url), "utf8");
 const described = z.object({
   language: z.string(),
   title: z.string(),

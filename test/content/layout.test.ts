@@ -4,7 +4,7 @@ import { createLayout } from "../../src/content/layout.ts";
 import { kernelNodeId, snapshotId } from "../../src/metadata/ids.ts";
 import { createDiskUnderTest } from "../support/disk-under-test.ts";
 import { pattern, readAll, writeAll } from "../support/files-cases.ts";
-import { createMemoryUnderTest } from "../support/memory-under-test.ts";
+import { createMemoryUnderTest } from "./support/memory-under-test.ts";
 
 async function setUp() {
   const { files } = await createMemoryUnderTest();

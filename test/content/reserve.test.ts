@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createReserve } from "../../src/content/reserve.ts";
 import { createDiskUnderTest } from "../support/disk-under-test.ts";
 import { pattern, writeAll } from "../support/files-cases.ts";
-import { createMemoryUnderTest } from "../support/memory-under-test.ts";
+import { createMemoryUnderTest } from "./support/memory-under-test.ts";
 
 const SIZE = 64 << 10;
 const PATH = "/state/reserve";

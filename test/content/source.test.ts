@@ -4,7 +4,7 @@ import { createFileSource } from "../../src/content/source.ts";
 import type { Files } from "../../src/lib/files.ts";
 import { createDiskUnderTest } from "../support/disk-under-test.ts";
 import { pattern, writeAll } from "../support/files-cases.ts";
-import { createMemoryUnderTest } from "../support/memory-under-test.ts";
+import { createMemoryUnderTest } from "./support/memory-under-test.ts";
 
 const MIB = 1 << 20;
 

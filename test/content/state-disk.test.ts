@@ -7,7 +7,7 @@ import { createStateDisk, removeNow } from "../../src/content/state-disk.ts";
 import { lockStateFolder, type StateLock } from "../../src/content/state-lock.ts";
 import * as systemCalls from "../../src/content/system-calls.ts";
 import { systemError } from "../../src/lib/system-error.ts";
-import { createMemoryUnderTest } from "../support/memory-under-test.ts";
+import { createMemoryUnderTest } from "./support/memory-under-test.ts";
 
 let folder: string;
 let lock: StateLock;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
-import { serveCore } from "../support/gateway-http.ts";
+import { serveCore } from "./support/gateway-http.ts";
 
 const PATIENCE = { timeout: 50_000, interval: 20 };
 const MANY = 300;

@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from "vitest";
 import type { Attributes } from "../../src/contract/attributes.ts";
 import { HOUR_MS } from "../../src/lib/time.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
-import { forgetColumns } from "../support/older-store.ts";
+import { forgetColumns } from "./support/older-store.ts";
 
 const LIMIT = 64 * 1024;
 

@@ -11,9 +11,9 @@ import { includesRole, ROLES, type Role } from "../../src/contract/roles.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import type { Account } from "../../src/gateway/accounts/index.ts";
 import { accountToken, newAccount, type TokenChoice } from "../support/account-token.ts";
-import { type Example, filledPath, makeExamples } from "../support/contract-examples.ts";
 import { createTestCore, part, type ReadAnswer, type TestCore, uploadBody } from "../support/gateway-core.ts";
 import { type WalkedOperation, walkDocument } from "../support/openapi.ts";
+import { type Example, filledPath, makeExamples } from "./support/contract-examples.ts";
 
 const UNKNOWN_ID = "5ca1ab1e-0000-4000-8000-000000000000";
 const UUID = /\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b/g;

@@ -9,9 +9,7 @@ import { openApiDocument } from "../../src/contract/openapi.ts";
 import { OVER_QUOTA, problem, THINNED } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import type { AnswerJson } from "../support/answer-json.ts";
-import { type Example, elsewhere, filledPath, giveUp, makeExamples } from "../support/contract-examples.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
-import { sendRaw, serveCore } from "../support/gateway-http.ts";
 import {
   fieldsOf,
   type Schema,
@@ -21,6 +19,8 @@ import {
   wrongQueryTexts,
   wrongValues,
 } from "../support/openapi.ts";
+import { type Example, elsewhere, filledPath, giveUp, makeExamples } from "./support/contract-examples.ts";
+import { sendRaw, serveCore } from "./support/gateway-http.ts";
 
 const UNKNOWN_ID = "5ca1ab1e-0000-4000-8000-000000000000";
 /** Wrong values of query fields whose schema allows any text. */

@@ -6,9 +6,9 @@ import { writtenNode } from "../../src/contract/resources.ts";
 import { startGateway } from "../../src/gateway/start.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { createTestCore } from "../support/gateway-core.ts";
-import { sendRaw, serveCore } from "../support/gateway-http.ts";
 import { patiently } from "../support/patiently.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { sendRaw, serveCore } from "./support/gateway-http.ts";
 
 const SIZE = 2_000_000;
 const LEFT = 1_000_000;

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { nodePage } from "../../src/contract/resources.ts";
 import { newAccount } from "../support/account-token.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
-import { momentOf, removeAll } from "../support/tree-histories.ts";
+import { momentOf, removeAll } from "./support/tree-histories.ts";
 
 async function listed(core: TestCore, query: Record<string, string>, token?: string) {
   const asked = { query: { deleted: "true", ...query }, ...(token === undefined ? {} : { token }) };

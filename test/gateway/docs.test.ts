@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { openApiDocument } from "../../src/contract/openapi.ts";
 import { problem } from "../../src/contract/resources.ts";
 import { createTestCore } from "../support/gateway-core.ts";
-import { serveCore } from "../support/gateway-http.ts";
+import { serveCore } from "./support/gateway-http.ts";
 
 test("the document served is the contract's, and needs no token", async () => {
   const { baseUrl } = await serveCore(createTestCore());

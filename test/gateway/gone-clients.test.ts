@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { SILENT } from "../../src/lib/log.ts";
 import { createTestCore } from "../support/gateway-core.ts";
-import { serveCore } from "../support/gateway-http.ts";
+import { serveCore } from "./support/gateway-http.ts";
 
 const PATIENCE = { timeout: 60_000, interval: 20 };
 

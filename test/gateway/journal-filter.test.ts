@@ -5,7 +5,7 @@ import { journalPage } from "../../src/contract/resources.ts";
 import { accountToken, newAccount } from "../support/account-token.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { SEED } from "../support/seed.ts";
-import { act, histories, momentOf } from "../support/tree-histories.ts";
+import { act, histories, momentOf } from "./support/tree-histories.ts";
 
 async function page(core: TestCore, query: Record<string, string>) {
   const answer = await core.call("GET", "/v1/journal", { query });

@@ -6,9 +6,9 @@ import { SCOPES } from "../../src/contract/scopes.ts";
 import { createGateway } from "../../src/gateway/core.ts";
 import { startGateway } from "../../src/gateway/start.ts";
 import { SILENT } from "../../src/lib/log.ts";
-import { type EventReader, openEvents } from "../support/event-stream.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { type EventReader, openEvents } from "./support/event-stream.ts";
 
 let core: TestCore;
 beforeEach(() => {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { problem } from "../../src/contract/resources.ts";
 import { answerMalformed } from "../../src/gateway/malformed.ts";
 import { createTestCore } from "../support/gateway-core.ts";
-import { sendRaw, serveCore } from "../support/gateway-http.ts";
+import { sendRaw, serveCore } from "./support/gateway-http.ts";
 
 function answered(text: string) {
   const [head = "", body = ""] = text.split("\r\n\r\n");

@@ -9,8 +9,8 @@ import { createGateway } from "../../src/gateway/core.ts";
 import { isAskedHere, ownNames } from "../../src/gateway/own-names.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { createTestCore } from "../support/gateway-core.ts";
-import { sendRaw, sendRawTo, serveCore } from "../support/gateway-http.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { sendRaw, sendRawTo, serveCore } from "./support/gateway-http.ts";
 
 const OTHERS = [
   ...["pages.example", "pages.example:80", "localhost.pages.example", "127.0.0.1.pages.example", "gw.example.com"],

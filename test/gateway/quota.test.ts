@@ -4,8 +4,8 @@ import { connect, type RemoteError, staticToken } from "../../src/client/index.t
 import { OVER_QUOTA, problem, workspacePage } from "../../src/contract/resources.ts";
 import { startGateway } from "../../src/gateway/start.ts";
 import { createTestCore, part, type TestCore, uploadBody } from "../support/gateway-core.ts";
-import { forgetColumns } from "../support/older-store.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { forgetColumns } from "./support/older-store.ts";
 
 let core: TestCore;
 

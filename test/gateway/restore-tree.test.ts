@@ -14,7 +14,7 @@ import {
   type Step,
   shapeOf,
   tree,
-} from "../support/tree-histories.ts";
+} from "./support/tree-histories.ts";
 
 /** A history with a moment in it; what the tree was then, and what became of it. */
 async function live(before: readonly Step[], after: readonly Step[]) {

@@ -6,8 +6,8 @@ import { problem } from "../../src/contract/resources.ts";
 import { startGateway } from "../../src/gateway/start.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { createTestCore, part, type TestCore, uploadBody } from "../support/gateway-core.ts";
-import { sendRaw, serveCore } from "../support/gateway-http.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { sendRaw, serveCore } from "./support/gateway-http.ts";
 
 const PATIENCE = { timeout: 50_000, interval: 20 };
 /** Of tests that wait until the gateway has waited; all others never come near the real limits. */

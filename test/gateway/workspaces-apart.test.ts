@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import type { Node } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { openSqlite } from "../../src/lib/sqlite/index.ts";
-import { countReads } from "../support/count-reads.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
+import { countReads } from "./support/count-reads.ts";
 
 function twoWorkspaces() {
   const database = openSqlite(":memory:");

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { Time } from "../../src/lib/time.ts";
+import { createMemoryUnderTest } from "../content/support/memory-under-test.ts";
 import { describeFiles, pattern, readAll, writeAll } from "./files-cases.ts";
 import { createMemoryFiles } from "./memory-files.ts";
-import { createMemoryUnderTest } from "./memory-under-test.ts";
 
 describeFiles("files in memory", () => createMemoryUnderTest());
 

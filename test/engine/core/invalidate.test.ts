@@ -6,8 +6,8 @@ import { LIVE_MS } from "../../../src/engine/host/index.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { NEW_INODE } from "../../support/new-inode.ts";
-import { inodeOfFolder, makeWorld, nodeOf } from "../../support/rows-world.ts";
 import { createBytesWorld } from "../start/bytes-world.ts";
+import { inodeOfFolder, makeWorld, nodeOf } from "../support/rows-world.ts";
 
 async function begin() {
   const { context: base, clock } = await createBytesWorld();

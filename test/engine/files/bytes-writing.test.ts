@@ -4,8 +4,8 @@ import { FsError, type HandleId } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { formatTime } from "../../../src/lib/time.ts";
 import type { KernelNodeId } from "../../../src/metadata/ids.ts";
-import { holdNext } from "../../support/hold-next.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern, withParts } from "../start/bytes-world.ts";
+import { holdNext } from "../support/hold-next.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;

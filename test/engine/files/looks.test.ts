@@ -5,8 +5,8 @@ import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { formatTime } from "../../../src/lib/time.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
-import { holdNext } from "../../support/hold-next.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../start/bytes-world.ts";
+import { holdNext } from "../support/hold-next.ts";
 
 const HEAD = Buffer.from("the head");
 const READING: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };

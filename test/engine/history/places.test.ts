@@ -7,8 +7,8 @@ import { createPastLists } from "../../../src/engine/history/past-lists.ts";
 import type { HistoryPlace } from "../../../src/engine/history/place.ts";
 import { createPlaces } from "../../../src/engine/history/places.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
-import { nodeOf, TIME } from "../../support/rows-world.ts";
 import { createBytesWorld } from "../start/bytes-world.ts";
+import { nodeOf, TIME } from "../support/rows-world.ts";
 
 const SIGNAL = new AbortController().signal;
 const AT = "2025-01-01T00:00:00.000Z";

@@ -13,8 +13,8 @@ import { attemptId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
 import { PLAIN } from "../../support/features.ts";
-import { nodeOf as anyNodeOf } from "../../support/rows-world.ts";
 import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
+import { nodeOf as anyNodeOf } from "../support/rows-world.ts";
 
 const SIGNAL = new AbortController().signal;
 const TIME = "2026-01-01T00:00:00.000Z";

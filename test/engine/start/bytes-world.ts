@@ -40,12 +40,12 @@ import type { Inode } from "../../../src/metadata/inodes.ts";
 import { createMetadata, ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
 import { openNoRows, openRows } from "../../support/in-memory.ts";
-import { createMemoryFastPath, type MemoryFastPath } from "../../support/memory-fast-path.ts";
 import { createMemoryFiles, type MemoryFiles } from "../../support/memory-files.ts";
 import { createMemoryPassthrough, type MemoryPassthrough } from "../../support/memory-passthrough.ts";
-import { createScriptedContent, type ScriptedContent } from "../../support/scripted-content.ts";
-import { slowFiles } from "../../support/slow-files.ts";
 import { createVirtualClock, type VirtualClock } from "../../support/virtual-clock.ts";
+import { createMemoryFastPath, type MemoryFastPath } from "../support/memory-fast-path.ts";
+import { createScriptedContent, type ScriptedContent } from "../support/scripted-content.ts";
+import { slowFiles } from "../support/slow-files.ts";
 
 const WORKSPACE = { id: "workspace", name: "workspace", rootId: "root" };
 const ROOT = kernelNodeId(1);

@@ -1,7 +1,7 @@
 /** A node leaves its name to another one, and comes back to it before that is carried out here. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { makeWorld, nodeOf, sendNext } from "../../support/rows-world.ts";
+import { makeWorld, nodeOf, sendNext } from "../support/rows-world.ts";
 
 /** The node `a` has content that is being sent. Elsewhere it is deleted, and `b` is made at its name. */
 async function begin() {

@@ -7,7 +7,7 @@ import type { Changed } from "../../../src/metadata/changed.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { EMPTY, makeWorld, nodeOf, rowOf } from "../../support/rows-world.ts";
+import { EMPTY, makeWorld, nodeOf, rowOf } from "../support/rows-world.ts";
 
 type World = Awaited<ReturnType<typeof makeWorld>>;
 

@@ -6,7 +6,7 @@ import { savesOfContent } from "../../../src/contract/saves.ts";
 import { giveName } from "../../../src/engine/sync/link-groups.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { EMPTY, makeWorld, namesIn, nodeOf, remove, rowOf, sendNext } from "../../support/rows-world.ts";
+import { EMPTY, makeWorld, namesIn, nodeOf, remove, rowOf, sendNext } from "../support/rows-world.ts";
 
 /** The first save says of which content it is: "one.1". */
 function link(...saves: string[]): Attributes {

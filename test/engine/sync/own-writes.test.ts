@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { EMPTY, makeWorld, namesIn, nodeOf, rowOf, sendNext } from "../../support/rows-world.ts";
+import { EMPTY, makeWorld, namesIn, nodeOf, rowOf, sendNext } from "../support/rows-world.ts";
 
 /** Content of "a" (node "n", revision 1) was being sent when it was given up for newer content. */
 async function makeGivenUp() {

@@ -7,8 +7,8 @@ import { requestRelist } from "../../../src/engine/sync/request-relist.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
-import { hearOnce, nodeOf } from "../../support/rows-world.ts";
 import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
+import { hearOnce, nodeOf } from "../support/rows-world.ts";
 
 const SIGNAL = new AbortController().signal;
 const ROOT = nodeOf("root", { kind: "folder", parentId: null, name: "" });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { beforeEach, expect, test } from "vitest";
 import { createTestCore, type TestCore } from "../../support/gateway-core.ts";
-import { sendRaw, serveCore } from "../../support/gateway-http.ts";
+import { sendRaw, serveCore } from "../support/gateway-http.ts";
 import { addEngine, begin, finish, install } from "./support.ts";
 
 let core: TestCore;

@@ -36,13 +36,13 @@ let work: string;
 let logs: Logs;
 let processes: EngineProcesses;
 let hold: Hold;
-/** Of test/support/engine-process.ts. */
+/** Of test/gateway/support/engine-process.ts. */
 let bundle: string;
 
 beforeAll(async () => {
   const folder = await mkdtemp(path.join(tmpdir(), "wsfs-test-"));
   bundle = path.join(folder, "engine-process.mjs");
-  const input = fileURLToPath(new URL("../../support/engine-process.ts", import.meta.url));
+  const input = fileURLToPath(new URL("../support/engine-process.ts", import.meta.url));
   const build = await rolldown({ input, platform: "node", logLevel: "silent" });
   await build.write({ file: bundle, codeSplitting: false });
   await build.close();

@@ -10,9 +10,9 @@ import { startGateway } from "../../../src/gateway/start.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 import { accountToken, newAccount } from "../../support/account-token.ts";
 import { until } from "../../support/child.ts";
-import { openEvents } from "../../support/event-stream.ts";
 import { createTestCore, type TestCore } from "../../support/gateway-core.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { openEvents } from "../support/event-stream.ts";
 import { addEngine, begin, finish, install, start } from "./support.ts";
 
 let core: TestCore;

@@ -1,7 +1,7 @@
 /** What a policy has given up is not listed as deleted, and stays away where a tree goes back. */
 import { expect, test } from "vitest";
 import { createTestCore } from "../../support/gateway-core.ts";
-import { momentOf, removeAll, restoreTree } from "../../support/tree-histories.ts";
+import { momentOf, removeAll, restoreTree } from "../support/tree-histories.ts";
 
 test("of a tree what is given up is skipped with all below it, and what is kept comes back", async () => {
   const core = createTestCore();

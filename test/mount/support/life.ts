@@ -1,4 +1,4 @@
-/** A daemon with an engine of one empty folder (test/support/fake-daemon.mjs), behind the real supervisor. */
+/** A daemon with an engine of one empty folder (fake-daemon.mjs), behind the real supervisor. */
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { supervisorProgram } from "../../../src/lib/compiled.ts";
 import { type Finished, finished, until } from "../../support/child.ts";
 import type { Place } from "../../support/wsfs.ts";
 
-const DAEMON = fileURLToPath(new URL("../../support/fake-daemon.mjs", import.meta.url));
+const DAEMON = fileURLToPath(new URL("fake-daemon.mjs", import.meta.url));
 
 export interface Life {
   readonly dir: string;

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { until } from "../../support/child.ts";
 import { check, type Place, type TestMount } from "../../support/wsfs.ts";
 
-const INSTALLED = fileURLToPath(new URL("../../support/installed.mjs", import.meta.url));
+const INSTALLED = fileURLToPath(new URL("installed.mjs", import.meta.url));
 
 /** Writes, syncs, renames and lists in turn, with its files open all the time; at the end it says what there is. */
 const PROGRAM = `

@@ -14,7 +14,7 @@ import { REAL_PROGRAMS, type RealProgram } from "./real-programs.ts";
 import { install, makeFiles, work } from "./reload.ts";
 import { killDaemon, signalDaemon } from "./replaced.ts";
 
-const DIE_AT_PLACES = fileURLToPath(new URL("../../support/die-at-places.mjs", import.meta.url));
+const DIE_AT_PLACES = fileURLToPath(new URL("die-at-places.mjs", import.meta.url));
 const PROGRAM_MS = 900_000;
 /** Told when a program fails: those of the last two daemons, and some. */
 const LOG_LINES = 60;

@@ -1,5 +1,5 @@
 /** Power loss for a mount of a world: its rows go back to their last sync, its files stay as they are. */
-import type { Rows } from "../../support/kept-rows.ts";
+import type { Rows } from "./kept-rows.ts";
 import type { Mount, MountOptions } from "./mount.ts";
 
 /** `options` are for the world; `lose` takes the power from its mount, and the rows that were not synced, or not. */

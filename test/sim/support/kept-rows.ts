@@ -4,7 +4,7 @@
  * given back. Who still has it then cannot reach the rows of the next. Knows nothing of what is in
  * the tables.
  */
-import type { Connection, Statement } from "../../src/lib/sqlite/index.ts";
+import type { Connection, Statement } from "../../../src/lib/sqlite/index.ts";
 
 /** "exact": as an array of values, none of them rounded. */
 type Mode = "rows" | "pluck" | "raw" | "exact";

@@ -1,6 +1,6 @@
 /** The files in memory as a back of the shared cases, with a clock that ticks when told. */
-import type { FilesUnderTest } from "./files-cases.ts";
-import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
+import type { FilesUnderTest } from "../../support/files-cases.ts";
+import { createMemoryFiles, type MemoryFiles } from "../../support/memory-files.ts";
 
 export async function createMemoryUnderTest(
   capacity?: number,

@@ -1,7 +1,7 @@
 /** The content side of a gateway, scripted: versions as byte arrays, answers that wait, break off, lie or fail when told. */
-import type { Client, Content, ContentOptions } from "../../src/client/client.ts";
-import { RemoteError, type RemoteErrorCode } from "../../src/client/errors.ts";
-import { ALL_FEATURES } from "../../src/contract/features.ts";
+import type { Client, Content, ContentOptions } from "../../../src/client/client.ts";
+import { RemoteError, type RemoteErrorCode } from "../../../src/client/errors.ts";
+import { ALL_FEATURES } from "../../../src/contract/features.ts";
 
 export interface ContentCall {
   readonly nodeId: string;

@@ -1,14 +1,14 @@
 /** Node rows of a world without a gateway: programs make, rename and remove names, and requests are under way. */
-import type { Client } from "../../src/client/client.ts";
-import type { JournalEntry, Node } from "../../src/contract/resources.ts";
-import type { Request } from "../../src/engine/core/index.ts";
-import { createHearing, createJournalStream } from "../../src/engine/remote/index.ts";
-import type { Attempt } from "../../src/metadata/attempts.ts";
-import type { InodeId } from "../../src/metadata/ids.ts";
-import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { born, type NodeRow } from "../../src/metadata/nodes.ts";
-import { type BytesWorld, createBytesWorld, type Parts, withParts } from "../engine/start/bytes-world.ts";
-import { NEW_INODE } from "./new-inode.ts";
+import type { Client } from "../../../src/client/client.ts";
+import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
+import type { Request } from "../../../src/engine/core/index.ts";
+import { createHearing, createJournalStream } from "../../../src/engine/remote/index.ts";
+import type { Attempt } from "../../../src/metadata/attempts.ts";
+import type { InodeId } from "../../../src/metadata/ids.ts";
+import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
+import { born, type NodeRow } from "../../../src/metadata/nodes.ts";
+import { NEW_INODE } from "../../support/new-inode.ts";
+import { type BytesWorld, createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
 
 export const TIME = "2026-01-01T00:00:00.000Z";
 export const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

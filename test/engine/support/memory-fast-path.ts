@@ -1,6 +1,6 @@
 /** A device that moves bytes by itself, over files in memory; see src/engine/api/fast-path.ts. */
-import type { FastPath, HandleId } from "../../src/engine/api/index.ts";
-import type { MemoryFiles } from "./memory-files.ts";
+import type { FastPath, HandleId } from "../../../src/engine/api/index.ts";
+import type { MemoryFiles } from "../../support/memory-files.ts";
 
 export interface MemoryFastPath extends FastPath {
   /** As a WRITE of the kernel that passes everybody by. False: it may not, and nothing happened. */

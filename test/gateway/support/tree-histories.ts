@@ -1,7 +1,7 @@
 /** Histories of a small tree in a gateway's core, and what the tree was at each moment of them. */
 import fc from "fast-check";
-import { type Node, nodePage, type RestoredItem, restoredSlice } from "../../src/contract/resources.ts";
-import type { TestCore } from "./gateway-core.ts";
+import { type Node, nodePage, type RestoredItem, restoredSlice } from "../../../src/contract/resources.ts";
+import type { TestCore } from "../../support/gateway-core.ts";
 
 /** What is done, to which of the nodes that are there: numbers that any history gives a meaning. */
 export type Step = readonly [what: number, which: number, other: number];

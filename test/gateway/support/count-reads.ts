@@ -1,5 +1,5 @@
 /** Counts how often the statements of a database are asked for rows, from now on. */
-import type { Connection } from "../../src/lib/sqlite/index.ts";
+import type { Connection } from "../../../src/lib/sqlite/index.ts";
 
 export interface Reads {
   /** Of statements whose text has this. */

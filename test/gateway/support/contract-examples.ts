@@ -1,7 +1,7 @@
 /** A tree in a gateway's core, with good calls of each operation on it, and calls it does not allow. */
 import { z } from "zod";
-import { newAccount } from "./account-token.ts";
-import type { TestCore } from "./gateway-core.ts";
+import { newAccount } from "../../support/account-token.ts";
+import type { TestCore } from "../../support/gateway-core.ts";
 
 export interface Example {
   /** Of a node, or of what else the path names by its id. */

@@ -15,7 +15,7 @@
  */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
-import { systemClock } from "../../dist/lib/system-clock.js";
+import { systemClock } from "../../../dist/lib/system-clock.js";
 
 const CRASH = 70;
 const { WSFS_INSTALLED: file } = process.env;

@@ -13,7 +13,7 @@
 import { appendFileSync, existsSync, openSync, readFileSync, readSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
-import { systemClock } from "../../dist/lib/system-clock.js";
+import { systemClock } from "../../../dist/lib/system-clock.js";
 
 const { WSFS_DIE_LABELS: labels, WSFS_DIE_FOLDER: folder } = process.env;
 

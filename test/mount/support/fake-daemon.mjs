@@ -11,9 +11,9 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { runDaemonProcess } from "../../dist/daemon/process.js";
-import { StartError } from "../../dist/engine/api/engine.js";
-import { FsError } from "../../dist/engine/api/errors.js";
+import { runDaemonProcess } from "../../../dist/daemon/process.js";
+import { StartError } from "../../../dist/engine/api/engine.js";
+import { FsError } from "../../../dist/engine/api/errors.js";
 
 const time = { seconds: 1_700_000_000, nanoseconds: 0 };
 const stat = {

@@ -2,7 +2,7 @@
  * Files whose calls take effect late and out of order, as those of a thread pool: each waits some
  * turns of the microtask queue first. `turns` says how many, so that a seed repeats a run.
  */
-import type { Files, OpenFile } from "../../src/lib/files.ts";
+import type { Files, OpenFile } from "../../../src/lib/files.ts";
 
 export function slowFiles<T extends Files>(files: T, turns: () => number): T {
   const wait = async () => {

@@ -1,5 +1,5 @@
 /** Takes from a store what later migrations add and could not add twice, as for a store of an older program. */
-import type { Connection } from "../../src/lib/sqlite/index.ts";
+import type { Connection } from "../../../src/lib/sqlite/index.ts";
 
 const INDICES = [
   "change_account",

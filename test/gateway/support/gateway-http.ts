@@ -1,10 +1,10 @@
-/** A core for tests (gateway-core.ts) behind a real socket, so that what is tested is what goes over the wire. */
+/** A core for tests (test/support/gateway-core.ts) behind a real socket: what is tested is what goes over the wire. */
 import net from "node:net";
 import { onTestFinished } from "vitest";
-import { type Silence, startServer } from "../../src/gateway/server.ts";
-import { type Logger, SILENT } from "../../src/lib/log.ts";
-import { systemClock } from "../../src/lib/system-clock.ts";
-import type { TestCore } from "./gateway-core.ts";
+import { type Silence, startServer } from "../../../src/gateway/server.ts";
+import { type Logger, SILENT } from "../../../src/lib/log.ts";
+import { systemClock } from "../../../src/lib/system-clock.ts";
+import type { TestCore } from "../../support/gateway-core.ts";
 
 export interface ServeOptions {
   readonly silence?: Silence;

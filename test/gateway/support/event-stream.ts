@@ -1,7 +1,7 @@
 /** Reads server-sent events of a gateway's core without sockets. */
 import { expect } from "vitest";
-import type { GatewayRequest } from "../../src/gateway/exchange.ts";
-import type { TestCore } from "./gateway-core.ts";
+import type { GatewayRequest } from "../../../src/gateway/exchange.ts";
+import type { TestCore } from "../../support/gateway-core.ts";
 
 export interface EventReader {
   isEnded(): boolean;
