@@ -26,7 +26,7 @@ static void close_from(unsigned first, unsigned last)
   for (unsigned fd = first; fd <= last && fd < limit; fd++) close((int)fd);
 }
 
-void settle_descriptors(int keep)
+void reset_descriptors(int keep)
 {
   int fd;
   do {

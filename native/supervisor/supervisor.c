@@ -482,7 +482,7 @@ static bool start_first(void)
 int main(int argc, char **argv)
 {
   self.options = read_options(argc, argv);
-  if (self.options.adopted == 0) settle_descriptors(self.options.status_fd);
+  if (self.options.adopted == 0) reset_descriptors(self.options.status_fd);
   prctl(PR_SET_NAME, NAME);
   int signals = take_signals();
   if (signals < 0) fail(1, "cannot receive signals: %s", strerror(errno));

@@ -51,7 +51,7 @@ void __attribute__((format(printf, 3, 0))) write_failure(int *status_fd, int cod
 /* process.c: child processes, and the control socket of the daemon. */
 
 /* Opens descriptors 0 to 2 if the caller left them closed, and closes all others but `keep`. */
-void settle_descriptors(int keep);
+void reset_descriptors(int keep);
 /*
  * Called in a child after fork and setsid: resets the signals, drops those that were sent to the supervisor's group
  * meanwhile, and closes all descriptors from `first_closed` on.

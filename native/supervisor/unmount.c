@@ -138,7 +138,7 @@ static pid_t start_child(const struct mount *mount)
   pid_t pid = fork();
   if (pid != 0) return pid;
   setsid();
-  settle_descriptors(mount->device);
+  reset_descriptors(mount->device);
   become_child(INT_MAX);
   return 0;
 }

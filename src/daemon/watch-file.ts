@@ -36,7 +36,7 @@ export function watchFile(
   let quiet: Timer | undefined;
   let again: Timer | undefined;
 
-  function settle(): void {
+  function awaitQuiet(): void {
     quiet?.cancel();
     quiet = clock.setTimer(QUIET_MS, () => {
       onChange();
@@ -56,14 +56,14 @@ export function watchFile(
     if (watched === undefined) return startAgain();
     try {
       watcher = watch(folder, (_, name) => {
-        if (name === null || name === basename(file) || name === basename(folder)) settle();
+        if (name === null || name === basename(file) || name === basename(folder)) awaitQuiet();
       });
     } catch {
       return startAgain();
     }
     watcher.on("error", startAgain);
     // Changes from before the watch are reported now.
-    settle();
+    awaitQuiet();
   }
 
   function startAgain(): void {

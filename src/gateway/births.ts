@@ -11,7 +11,7 @@ export interface Births {
   note(nodeId: string): void;
   isFound(nodeId: string): boolean;
   /** Must be called before the lag is changed: nodes that are found by now stay so. */
-  settle(): void;
+  keepFound(): void;
 }
 
 interface Birth {
@@ -64,7 +64,7 @@ export function createBirths(store: Store, clock: Clock, options: Readonly<Fault
       births.delete(nodeId);
       return true;
     },
-    settle() {
+    keepFound() {
       for (const [id, birth] of births) if (isDue(birth)) births.delete(id);
     },
   };

@@ -16,7 +16,7 @@ import type { Context } from "./context.ts";
 import { beginCopy, copiesLeft, copyIsPlaced, dropSome, findCopy, tellSome } from "./copied.ts";
 import { lastChange } from "./lag.ts";
 import { attributesOf, type NodeRow, type Written } from "./node-rows.ts";
-import { isDiskFull, tooLarge, unsettled } from "./problems.ts";
+import { isDiskFull, tooLarge, tryAgain } from "./problems.ts";
 import { addUsed, requireQuota } from "./quota.ts";
 import { pause, readTree, type SourceNode } from "./source-trees.ts";
 import { createTreeRows, type NewTreeRow } from "./tree-rows.ts";
@@ -93,7 +93,7 @@ async function tryWithCopy<T>(context: Context, effect: (copy: PreparedCopy | un
       if (copy?.isStaged === true) await finishCopy(context, copy.root.id);
     }
   }
-  throw unsettled();
+  throw tryAgain();
 }
 
 /** Called within the transaction of the effect. */

@@ -61,7 +61,7 @@ import {
   isDiskFull,
   ProblemError,
   tooLarge,
-  unsettled,
+  tryAgain,
   withoutNode,
 } from "./problems.ts";
 import { checkQuotaNames } from "./quota.ts";
@@ -201,7 +201,7 @@ export interface Gateway {
   forget(): Promise<void>;
   readonly retention: Retention;
   /** Commits pending changes. Resolves when the requests whose connection a fault broke are carried out. */
-  settle(): Promise<void>;
+  finishRequests(): Promise<void>;
 }
 
 export function createGateway(needs: GatewayNeeds): Gateway {
@@ -277,7 +277,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     // Changes that were visible under the old options stay visible.
     context.pathLag.shown();
     context.journalLag.shown();
-    context.births.settle();
+    context.births.keepFound();
     Object.assign(options, checked);
     news.fireAll();
   }
@@ -323,7 +323,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       clock.step("gateway: about to answer");
       if (request.method === "GET" && rollbacks !== store.rollbacks()) {
         if (tries < READ_TRIES) continue;
-        throw unsettled();
+        throw tryAgain();
       }
       if ("error" in outcome) throw mayRead(call.caller) ? outcome.error : withoutNode(outcome.error);
       return outcome.answer;
@@ -416,7 +416,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       await finishPlaced(context);
       await engines?.forget();
     },
-    async settle() {
+    async finishRequests() {
       store.flush();
       await Promise.all(background);
       store.flush();

@@ -104,7 +104,7 @@ export function overQuota(workspace: string, excess: Excess): ProblemError {
 }
 
 /** 503: most likely a disk without room. The changes that were read may never have existed. */
-export const unsettled = () =>
+export const tryAgain = () =>
   new ProblemError(503, "Changes were rolled back repeatedly while this was read; try again.", {
     headers: { "retry-after": "1" },
   });

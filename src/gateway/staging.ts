@@ -35,7 +35,7 @@ interface StagedUpload {
  * which the commit may fail. So the commit is awaited first: the answer never reports a change that did not happen. A
  * refusal, too, reports the state of the store. A commit pending after that belongs to others.
  */
-export async function settleUpload(
+export async function commitUpload(
   { clock, store }: Context,
   staged: StagedUpload,
   effect: () => GatewayAnswer,

@@ -189,7 +189,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
         gateway.endStreams();
         pruning?.cancel();
         closed ??= Promise.all([gateway.engines?.close(), gateway.retention.close(), server.close()])
-          .then(() => gateway.settle())
+          .then(() => gateway.finishRequests())
           .finally(free);
         return closed;
       },

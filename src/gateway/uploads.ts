@@ -19,7 +19,7 @@ import { decodePath } from "./paths.ts";
 import { changed, conflict, invalid, notFound } from "./problems.ts";
 import { type Destination, headSize, requireQuota } from "./quota.ts";
 import { mayJournal } from "./scopes.ts";
-import { settleUpload, stageUpload } from "./staging.ts";
+import { commitUpload, stageUpload } from "./staging.ts";
 import { callWorkspace, liveNode, visibleNode } from "./workspaces.ts";
 
 export async function upload(context: Context, call: Call<"upload">): Promise<GatewayAnswer> {
@@ -29,7 +29,7 @@ export async function upload(context: Context, call: Call<"upload">): Promise<Ga
   const start = startFolder(context, call);
   const staged = await stageUpload(context, call, () => destinationOf(context, start, names));
   const { metadata } = staged;
-  return settleUpload(context, staged, () => {
+  return commitUpload(context, staged, () => {
     const request = {
       workspace: start.workspace,
       key: metadata.idempotencyKey,
@@ -188,7 +188,7 @@ export async function writeContent(context: Context, call: Call<"writeContent">)
     existing: findNode(context.store, row.id),
   }));
   const { metadata } = staged;
-  return settleUpload(context, staged, () => {
+  return commitUpload(context, staged, () => {
     const request = {
       workspace: row.workspace,
       key: metadata.idempotencyKey,

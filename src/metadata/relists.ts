@@ -13,7 +13,7 @@ export interface Relist {
 }
 
 export function createRelists(database: Connection) {
-  // A repeated request for a folder gets another id, so that a list under way does not settle it.
+  // A repeated request for a folder gets another id, so that the end of a list under way does not remove it.
   const insert = prepare(database, "INSERT OR REPLACE INTO relist (folder, due) VALUES (?, 0)");
   const insertAll = prepare(
     database,

@@ -13,7 +13,7 @@ export interface Reread {
 }
 
 export function createRereads(database: Connection) {
-  // A repeated request for a node gets another id, so that a read under way does not settle it.
+  // A repeated request for a node gets another id, so that the end of a read under way does not remove it.
   const insert = prepare(
     database,
     `INSERT OR REPLACE INTO reread (node_id, due, missing_since, hidden_since, folder)

@@ -129,7 +129,7 @@ async function farSides(
   const { place } = tools;
   const filled = async <S extends Side>(side: S): Promise<S> => {
     await putContent(tools, side.folder, contents);
-    await side.settle();
+    await side.finishWork();
     return side;
   };
   const plain = await filled(await plainSide(place, "far-plain"));

@@ -443,7 +443,7 @@ function applyEntry(context: Rows & Uploads & Sync, entry: JournalEntry, node: N
 /**
  * True: the effect of the attempt is taken from the journal, without waiting for its answer. After a lost answer, the
  * next one may be long in coming. And before the answer to a creation, a foreign change of the new node would look like
- * news of an unknown node. An exchange is settled for both nodes by the row that sent it.
+ * news of an unknown node. An exchange is acknowledged for both nodes by the row that sent it.
  */
 function isTakenFromJournal({ tries, request }: Attempt<Request>, nodeId: string): boolean {
   if (request.do === "exchange" && request.with === nodeId) return false;

@@ -39,7 +39,7 @@ export interface Pending {
 
 /**
  * Advances the row. Returns undefined if nothing is left to do. An entry that leaves its name for this row goes to its
- * own place in the same transaction. Throws an Error if the plan does not settle, which is a bug of the plan.
+ * own place in the same transaction. Throws an Error if the steps of the plan do not end, which is a bug of the plan.
  */
 export function advance(
   context: Rows & LocalFiles & Remote & Uploads & Host & Tree,
@@ -108,7 +108,7 @@ function advanceOne(
         return { row: metadata.nodes.update(id, { due: context.runtime.now() }), step };
     }
   }
-  throw new Error(`the plan for node row ${id} does not settle`);
+  throw new Error(`the steps of the plan for node row ${id} do not end`);
 }
 
 /**

@@ -93,8 +93,8 @@ export function observeDeletion(
     const isKnown = row.seen !== null && "deleted" in row.seen;
     if (isKnown && position === null) return;
     if (revision === known && !(isUnplaced && position !== null)) return;
-    // The name was removed here too, so this may be our own deletion whose answer was lost. It is settled only once
-    // lists show it.
+    // The name was removed here too, so this may be our own deletion whose answer was lost. Its position is noted as
+    // that of a write of ours: nothing counts as settled before lists show it.
     if (row.entry === null && position !== null) noteWritten(context, position);
     const seen = { deleted: true, revision, ...(position === null ? {} : { position }) } as const;
     metadata.nodes.update(row.id, { seen, seenAt: context.runtime.now() });

@@ -62,7 +62,7 @@ export async function send(
       undecided();
       return;
     }
-    // The attempt was settled meanwhile, or given up for a writer.
+    // The attempt was closed meanwhile, for example for a writer.
     if (signal.aborted || context.metadata.attempts.openOf(attempt.node)?.id !== attempt.id) {
       undecided();
       return;
@@ -82,7 +82,7 @@ export async function send(
     context.network.answered();
     watcher.over("answered");
     await context.groupCommit(() => context.answers.acknowledge(attempt, node, knownPosition(node.position)));
-    context.runtime.step("request: settled");
+    context.runtime.step("request: closed");
     context.network.granted(scopesOf(attempt.request.do));
   } catch (error) {
     const failure = await withContentHash(context, attempt, error, signal);
@@ -154,7 +154,7 @@ export function retryPause({ runtime }: Pick<Host, "runtime">, tries: number): n
 
 /**
  * Before a request is repeated on a plain gateway, a read shows whether the first try took effect. Returns true if the
- * attempt is settled by that. Returns false if there is no effect yet: then the same request is sent again, and the
+ * attempt is closed by that. Returns false if there is no effect yet: then the same request is sent again, and the
  * earlier sending may still arrive.
  */
 async function resolveByReading(

@@ -172,7 +172,7 @@ export async function createAuthorizationServer(needs: AuthorizationServerNeeds)
       const made = context.oidc.entities.RefreshToken;
       if (given === undefined && made !== undefined && made.jti !== token)
         store.records.destroy(REFRESH_TOKEN, made.jti);
-      rotation.settle(token, given, made?.grantId);
+      rotation.release(token, given, made?.grantId);
     } else if (given !== undefined) {
       const successor = await rotation.successor(token);
       if (successor !== undefined) context.body = { ...answer, refresh_token: successor };

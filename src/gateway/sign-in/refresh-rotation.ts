@@ -19,14 +19,14 @@ export interface RefreshRotation {
   isRepeatable(token: string): boolean;
   /**
    * True if this request has to make a successor; otherwise `successor` answers it. Every claim is followed by
-   * `settle`.
+   * `release`.
    */
   claim(token: string): boolean;
   /**
    * Notes that the request that claimed `token` has ended. `successor` undefined: it was refused, and the token counts
    * as unused.
    */
-  settle(token: string, successor: string | undefined, login: string | undefined): void;
+  release(token: string, successor: string | undefined, login: string | undefined): void;
   /** Returns the successor of a used token; undefined when the request that used it failed. */
   successor(token: string): Promise<string | undefined>;
 }
@@ -53,7 +53,7 @@ export function createRefreshRotation(records: OauthRecords, clock: { wallClock(
       claimed.set(token, deferred());
       return true;
     },
-    settle(token, successor, login) {
+    release(token, successor, login) {
       if (successor === undefined) records.unconsume(REFRESH_TOKEN, token);
       else {
         const payload = { sealed: seal(token, successor), ...(login === undefined ? {} : { grantId: login }) };

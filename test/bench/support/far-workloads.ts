@@ -114,7 +114,7 @@ function uploadWorkload({ place, sampleTar }: Tools): Workload<Side> {
       const folder = await makeFolder(place, side, `upload-${round}`);
       check(await place.sh(`tar -xf '${sampleTar}' -C '${folder}'`));
       const begun = performance.now();
-      await side.settle();
+      await side.finishWork();
       return (performance.now() - begun) / 1000;
     },
     cleanUp: (side) => empty(place, side),

@@ -198,7 +198,7 @@ function readingOf({ place, calls }: Tools, { name, size, isDropped }: ReadOptio
     rounds: 5,
     async setUp(side: Side) {
       await calls("write", fileOf(side), size, READ_BLOCK);
-      await side.settle();
+      await side.finishWork();
     },
     async ready(side: Side) {
       if (isDropped) await dropCaches(place);

@@ -67,7 +67,7 @@ export async function rcloneSide(place: Place, name: string, line: Line): Promis
     folder,
     source,
     forget,
-    async settle() {
+    async finishWork() {
       await until(
         "rclone has uploaded all",
         async () => mounted === undefined || isUploaded(mounted.control),

@@ -25,7 +25,7 @@ export interface Workload<S> {
 }
 
 /** What a side can do besides what the workload needs of it. */
-export type Observed = Partial<Pick<Side, "settle" | "work">>;
+export type Observed = Partial<Pick<Side, "finishWork" | "work">>;
 
 export async function runWorkload<S extends Observed>(
   workload: Workload<S>,
@@ -79,7 +79,7 @@ export async function measureRounds<S extends Observed>(
     await each(async (state) => {
       const { side } = state;
       await workload.prepare?.(side, round);
-      await side.settle?.();
+      await side.finishWork?.();
       await workload.ready?.(side, round);
       const before = await side.work?.();
       state.values.push(await workload.measure(side, round));

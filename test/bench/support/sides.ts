@@ -12,7 +12,7 @@ export interface Side {
   /** Where its files are. To be touched by child processes only. */
   readonly folder: string;
   /** Resolves when nothing is under way behind it: all uploaded, all on the disk. */
-  settle(): Promise<void>;
+  finishWork(): Promise<void>;
   /** Since it began; of a plain folder undefined. */
   work(): Promise<DaemonWork | undefined>;
   /** Removes all of its files, where that is quicker than by name in `folder`. */
@@ -40,7 +40,7 @@ export async function plainSide(place: Place, name: string): Promise<ColdSide> {
   return {
     kind: "plain",
     folder,
-    settle: () => syncDisk(place, folder),
+    finishWork: () => syncDisk(place, folder),
     work: async () => undefined,
     forget: () => dropCaches(place),
   };
@@ -74,7 +74,7 @@ export function coldMountSide(
     get folder() {
       return current().folder;
     },
-    settle: async () => side?.settle(),
+    finishWork: async () => side?.finishWork(),
     work: () => current().work(),
     async forget() {
       await mount?.umount();
@@ -90,7 +90,7 @@ function sideOf(place: Place, mount: TestMount): Side {
   return {
     kind: "mount",
     folder: mount.dir,
-    async settle() {
+    async finishWork() {
       check(await place.wsfs(["drain", mount.dir, "--no-settle"], { timeoutMs: DRAIN_LIMIT_MS }));
       await syncDisk(place, mount.stateDir);
     },
@@ -123,7 +123,7 @@ export async function dropCaches(place: Place): Promise<void> {
 export async function empty(place: Place, side: Side): Promise<void> {
   if (side.empty !== undefined) return side.empty();
   check(await place.sh(`find '${side.folder}' -mindepth 1 -delete`, { timeoutMs: DRAIN_LIMIT_MS }));
-  await side.settle();
+  await side.finishWork();
 }
 
 /** A fresh folder below the side's own. */

@@ -43,7 +43,7 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
           }
       }
     }
-    throw new Error("the plan does not settle");
+    throw new Error("the steps of the plan do not end");
   }
 
   function carryOut(row: Row, step: LocalStep): boolean {

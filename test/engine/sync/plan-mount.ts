@@ -1,6 +1,6 @@
 /**
- * A mount as plain values, for the planner's property test: what is sent and what its answer or
- * silence means (as src/engine/upload/write-back.ts, send.ts and settle.ts), without network or clock.
+ * A mount as plain values, for the planner's property test: what is sent and what its answer or silence means (as
+ * src/engine/upload/write-back.ts and send.ts, and src/engine/sync/acknowledge.ts), without network or clock.
  */
 import { patchAttributes, sameValue } from "../../../src/contract/attributes.ts";
 import type { Node } from "../../../src/contract/resources.ts";

@@ -9,7 +9,7 @@ import type { Priority } from "../../../src/metadata/priority.ts";
 const gateway = (wayMs: number, workMs: number, places: number) => (inFlight: number) =>
   wayMs + workMs * Math.max(1, inFlight / places);
 
-function settle(takes: (inFlight: number) => number, answers: number, first = 8, most = 32) {
+function limitAfter(takes: (inFlight: number) => number, answers: number, first = 8, most = 32) {
   const limit = createConcurrencyLimit(first, most);
   let at = 0;
   for (let answer = 0; answer < answers; answer += 1) {
@@ -21,7 +21,7 @@ function settle(takes: (inFlight: number) => number, answers: number, first = 8,
 }
 
 test("with a gateway that is far and fast, the limit grows to the most", () => {
-  expect(settle(gateway(100, 1, 64), 2_000).value).toBe(32);
+  expect(limitAfter(gateway(100, 1, 64), 2_000).value).toBe(32);
 });
 
 test("where answers wait for this thread, which is busy, that is no line at the gateway", () => {
