@@ -41,9 +41,9 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Which page of a list. Without `pageNo`, pages belong to one snapshot and follow each other by `after`. */
+/** Which page of a list. Without `pageNo`, pages show the list at one position and follow each other by `after`. */
 export interface PageOptions extends CallOptions {
-  /** The `next` of the page before; absent for the first page. All these pages show one snapshot. */
+  /** The `next` of the page before; absent for the first page. All these pages show the list at one position. */
   readonly after?: string | undefined;
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
@@ -83,7 +83,7 @@ export interface NodeListOptions extends ListOptions, WorkspaceOptions {
 export interface NodeStreamOptions
   extends WorkspaceOptions,
     Pick<NodeListOptions, "path" | "parentId" | "at" | "branch"> {
-  /** The `after` of a part: the stream goes on there, in the same snapshot. */
+  /** The `after` of a part: the stream goes on there, at the same position. */
   readonly after?: string | undefined;
 }
 
@@ -91,7 +91,7 @@ export interface NodeStreamOptions
 export interface NodesPart {
   /** Id of their folder. */
   readonly folder: string;
-  /** Position of the snapshot. */
+  /** The position at which the nodes are shown. */
   readonly asOf: number;
   /** A stream `after` this goes on with this part. */
   readonly after: string;
@@ -308,7 +308,7 @@ export interface Client {
   listFolder(parentId: string, options?: ListOptions): Promise<NodePage>;
   listNodes(options?: NodeListOptions): Promise<NodePage>;
   /**
-   * All nodes below a folder, in one snapshot. A folder comes before its content, and the parts of a folder follow each
+   * All nodes below a folder, at one position. A folder comes before its content, and the parts of a folder follow each
    * other. An empty folder is a part without items. A part comes when all of it has arrived. The first `next` sends the
    * request. "server" also when the stream was cut off. `hasNoNodeStream` of an error tells whether the gateway has no
    * such stream.

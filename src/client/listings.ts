@@ -1,9 +1,9 @@
-/** Lists in pages of one snapshot, or by number: the nodes of a folder, the versions of a file. */
+/** Lists in pages of one position, or by number: the nodes of a folder, the versions of a file. */
 import { type NodePage, nodePage, type VersionPage, versionPage } from "../contract/resources.ts";
 import { askJson, type Call, type Send } from "./call.ts";
 import type { ListOptions, NodeListOptions, PageOptions, VersionListOptions } from "./client.ts";
 
-/** The query for a page. `after=` (empty for the first page) asks for pages of one snapshot. */
+/** The query for a page. `after=` (empty for the first page) asks for pages of one position. */
 export function pageQuery(options: PageOptions) {
   const { pageNo, pageSize, orderBy } = options;
   return { after: options.after ?? (pageNo === undefined ? "" : undefined), pageNo, pageSize, orderBy };

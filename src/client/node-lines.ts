@@ -1,5 +1,5 @@
 /**
- * The call for all nodes below a folder, as lines of JSON from one snapshot. A stream without its last line is cut off.
+ * The call for all nodes below a folder, as lines of JSON at one position. A stream without its last line is cut off.
  */
 import { z } from "zod";
 import { type HttpAnswer, NODE_LINES } from "../contract/http.ts";

@@ -5,7 +5,7 @@
 export interface Features {
   /**
    * The tier. Full: positions, the journal, revisions, conditions, keys of every change and the key of a node's latest
-   * change, exchanges, versions, references, history, lists of one snapshot and of one name. Plain (false): the
+   * change, exchanges, versions, references, history, lists at one position and of one name. Plain (false): the
    * service's specification shows none of these. It does show keys of uploads, so uploads take a key in either tier.
    */
   readonly isFull: boolean;

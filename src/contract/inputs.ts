@@ -58,7 +58,7 @@ const after = z
   .string()
   .optional()
   .describe(
-    "The `next` of the page before; empty for the first page. All pages read in this way show one snapshot. `pageNo` is ignored then",
+    "The `next` of the page before; empty for the first page. All pages read in this way show the list at one position. `pageNo` is ignored then",
   );
 const branch = branchName.optional().describe('Content as it is on this branch; "main" when absent');
 const flag = z
@@ -133,7 +133,7 @@ export const INPUTS = {
         .string()
         .optional()
         .describe(
-          "The `after` of a line: the stream goes on there, in the same snapshot. From the start when absent or empty",
+          "The `after` of a line: the stream goes on there, at the same position. From the start when absent or empty",
         ),
     }),
   },

@@ -43,7 +43,7 @@ field at fault. Unknown fields are refused, so that a typo is reported and not i
 
 HEAD has the answer of GET without the body.
 
-Lists come in pages, by \`pageNo\`, \`pageSize\` and \`orderBy\`. With \`after\`, all pages show one snapshot.
+Lists come in pages, by \`pageNo\`, \`pageSize\` and \`orderBy\`. With \`after\`, all pages show the list at one position.
 
 Reads by path, listings and the journal may show a change only some time after its answer; reads by id show it at once.`;
 

@@ -53,7 +53,7 @@ export const OPERATIONS = {
     scopes: ["node.node.read-all"],
     role: "viewer",
     summary:
-      "All nodes below a folder, given by path= or parentId=, as lines of one snapshot. Accept: application/x-ndjson of /v1/nodes?recursive=true is the same, unless it gives orderBy, name or deleted",
+      "All nodes below a folder, given by path= or parentId=, as lines, at one position. Accept: application/x-ndjson of /v1/nodes?recursive=true is the same, unless it gives orderBy, name or deleted",
   },
   getNode: {
     method: "GET",

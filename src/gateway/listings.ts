@@ -1,6 +1,6 @@
 /**
  * The nodes of a folder, or all nodes below it, as the path index shows them or showed them in the past. Every page is
- * answered as of one position. Pages by `after=` keep the position of the first page, so they show one snapshot
+ * answered as of one position. Pages by `after=` keep the position of the first page, so they show the same list
  * whatever happens, in any order.
  */
 import { z } from "zod";

@@ -1,8 +1,8 @@
 /**
- * All nodes below a folder as lines of JSON (application/x-ndjson), from one snapshot. Folder by folder, a folder
+ * All nodes below a folder as lines of JSON (application/x-ndjson), as of one position. Folder by folder, a folder
  * before those in it: a line {folder, asOf, after} begins the children of a folder, or some of them in the order of
  * names, and a line for each child follows. The last line is {complete, asOf, count}: an answer without it was cut off.
- * `after` goes on with its line, in the same snapshot.
+ * `after` goes on with its line, as of the same position.
  *
  * Lines are made when the reader takes them: a slow reader waits, and no lines pile up in memory. In memory are the
  * folders from the first one down to the current one, with a bounded number of their subfolders each.
@@ -35,7 +35,8 @@ const SUBFOLDERS_MAX = 10_000;
 /** [position, folder, name of the last child before or null, mark of the list]. */
 const cursor = z.tuple([z.number().int().min(0), z.string(), z.string().nullable(), z.string()]);
 
-interface Snapshot {
+/** What a stream shows: the folder and its position. */
+interface Shown {
   readonly context: Context;
   readonly workspace: string;
   readonly root: string;
@@ -53,17 +54,16 @@ export function linesBelow(
   const { store, clock, news, options } = context;
   const { at, after, branch } = call.query;
   const { caller } = call;
-  const shown = shownPosition(context, at);
+  const newest = shownPosition(context, at);
   const from = after === undefined || after === "" ? undefined : decodeCursor(after, cursor);
-  const asOf = from?.[0] ?? shown;
-  if (asOf > shown) throw badCursor();
+  const asOf = from?.[0] ?? newest;
+  if (asOf > newest) throw badCursor();
   const row = folderAt(asOf);
   const mark = listMark([NODE_LINES, row.id, branch ?? null]);
   if (from !== undefined && from[3] !== mark) throw badCursor();
-  const snapshot: Snapshot = { context, workspace: row.workspace, root: row.id, branch, asOf, mark };
+  const shown: Shown = { context, workspace: row.workspace, root: row.id, branch, asOf, mark };
   const root: Place = { id: row.id, path: pathOf(store, row, asOf) };
-  const start =
-    from === undefined ? { above: [], folder: root, after: null } : startAt(snapshot, root, from[1], from[2]);
+  const start = from === undefined ? { above: [], folder: root, after: null } : startAt(shown, root, from[1], from[2]);
   const rollbacks = store.rollbacks();
   // If a change was rolled back meanwhile, nodes that were read may never have existed, and others may be missing.
   const mayGoOn = () =>
@@ -75,17 +75,17 @@ export function linesBelow(
   return {
     status: 200,
     headers: { "content-type": NODE_LINES, "cache-control": "no-store" },
-    body: { kind: "bytes", stream: chunks(snapshot, start, mayGoOn) },
+    body: { kind: "bytes", stream: chunks(shown, start, mayGoOn) },
   };
 }
 
-async function* chunks(snapshot: Snapshot, start: Start, mayGoOn: () => boolean): AsyncGenerator<Uint8Array> {
-  const { asOf } = snapshot;
+async function* chunks(shown: Shown, start: Start, mayGoOn: () => boolean): AsyncGenerator<Uint8Array> {
+  const { asOf } = shown;
   let texts: string[] = [];
   let length = 0;
   let slices = 0;
   let count = 0;
-  for await (const { text, nodes } of slicesFrom(snapshot, start)) {
+  for await (const { text, nodes } of slicesFrom(shown, start)) {
     texts.push(text);
     length += text.length;
     slices += 1;
@@ -128,11 +128,11 @@ interface Start {
 }
 
 /** The place at which a stream that was cut off goes on: at the children after a name. */
-function startAt(snapshot: Snapshot, root: Place, id: string, after: string | null): Start {
-  const { store } = snapshot.context;
+function startAt(shown: Shown, root: Place, id: string, after: string | null): Start {
+  const { store } = shown.context;
   const names: { readonly parent: string; readonly name: string }[] = [];
   for (let at = id; at !== root.id; ) {
-    const place = placeOf(store, at, snapshot.asOf);
+    const place = placeOf(store, at, shown.asOf);
     if (place?.parent == null) throw badCursor();
     names.push({ parent: place.parent, name: place.name });
     at = place.parent;
@@ -151,17 +151,14 @@ interface Sent {
   readonly nodes: number;
 }
 
-async function* slicesFrom(
-  snapshot: Snapshot,
-  { above, folder: first, after: firstAfter }: Start,
-): AsyncGenerator<Sent> {
+async function* slicesFrom(shown: Shown, { above, folder: first, after: firstAfter }: Start): AsyncGenerator<Sent> {
   let after = firstAfter;
   for (let folder: Place | undefined = first; folder !== undefined; ) {
     const own: Above = { ...folder, subfolders: [], lookedTo: "" };
     let isLooking = after === null;
     for (let more = true; more; ) {
-      const children = await childrenAfter(snapshot, folder, after ?? "");
-      yield { text: linesOf(snapshot, folder, after, children), nodes: children.length };
+      const children = await childrenAfter(shown, folder, after ?? "");
+      yield { text: linesOf(shown, folder, after, children), nodes: children.length };
       after = children.at(-1)?.name ?? after;
       more = children.length === SLICE;
       if (isLooking) look(own, children);
@@ -176,7 +173,7 @@ async function* slicesFrom(
       if (folder !== undefined) break;
       if (last.lookedTo === undefined) above.pop();
       else {
-        look(last, await childrenAfter(snapshot, last, last.lookedTo));
+        look(last, await childrenAfter(shown, last, last.lookedTo));
         last.subfolders.reverse();
         // The reader may have gone, and others wait.
         yield { text: "", nodes: 0 };
@@ -193,19 +190,14 @@ function look(folder: Above, children: readonly ShownChild[]): void {
   folder.lookedTo = children.length === SLICE ? children.at(-1)?.name : undefined;
 }
 
-function linesOf(
-  { asOf, mark }: Snapshot,
-  folder: Place,
-  after: string | null,
-  children: readonly ShownChild[],
-): string {
+function linesOf({ asOf, mark }: Shown, folder: Place, after: string | null, children: readonly ShownChild[]): string {
   const head = JSON.stringify({ folder: folder.id, asOf, after: encodeCursor([asOf, folder.id, after, mark]) });
   return `${[head, ...children.map(({ json }) => json)].join("\n")}\n`;
 }
 
 /** The next children of a folder as of the position, in the order of names. */
-async function childrenAfter(snapshot: Snapshot, folder: Place, after: string): Promise<readonly ShownChild[]> {
-  const { context, branch, asOf } = snapshot;
+async function childrenAfter(shown: Shown, folder: Place, after: string): Promise<readonly ShownChild[]> {
+  const { context, branch, asOf } = shown;
   const { store } = context;
   const isMain = branch === undefined || branch === MAIN;
   const isSimple =
@@ -214,13 +206,13 @@ async function childrenAfter(snapshot: Snapshot, folder: Place, after: string): 
   const delta = deltaSince(store, folder.id, "name", asOf);
   if (delta !== undefined) {
     const page = { folder: folder.id, field: "name", descending: false, asOf, delta, limit: SLICE } as const;
-    return shownChildren(snapshot, folder, pageAfter(store, page, after === "" ? undefined : [after, ""]));
+    return shownChildren(shown, folder, pageAfter(store, page, after === "" ? undefined : [after, ""]));
   }
   const scope = { folder: folder.id, path: folder.path, recursive: false, branch, asOf };
-  const rows = await sortedListing(context, snapshot.workspace, scope, "name");
+  const rows = await sortedListing(context, shown.workspace, scope, "name");
   const start = rowAfter(store, rows, after, asOf);
   const ids = [...rows.subarray(start, start + SLICE)].map((row) => idOfRow(store, row));
-  return shownChildren(snapshot, folder, ids);
+  return shownChildren(shown, folder, ids);
 }
 
 function hasLost(store: Store, folder: string, asOf: number): boolean {
@@ -229,7 +221,7 @@ function hasLost(store: Store, folder: string, asOf: number): boolean {
   );
 }
 
-function shownChildren({ context, branch, asOf }: Snapshot, folder: Place, ids: readonly string[]): ShownChild[] {
+function shownChildren({ context, branch, asOf }: Shown, folder: Place, ids: readonly string[]): ShownChild[] {
   const { store } = context;
   const texts = nodesAsJson(store, { by: "id", refs: ids }, folder.id, asOf, branch);
   return ids.map((id, index) => {

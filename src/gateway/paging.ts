@@ -89,7 +89,7 @@ const count = z.number().int().min(0);
 /** [position, pageNo, totalCount, items before, mark of the list]. */
 const listCursor = z.tuple([count, z.number().int().min(1), count, count, z.string()]);
 
-/** Returns a page by number, or the next one of a snapshot by `after=`. */
+/** Returns a page by number, or the next one of the list at the same position by `after=`. */
 export async function pageOfList<F extends string, T>(
   lists: SortedLists,
   query: PageQuery,
@@ -122,8 +122,8 @@ export function listMark(key: readonly unknown[]): string {
 }
 
 /**
- * Returns a page of a list that is short enough to be sorted for each page. `after=` goes on by place: there is no
- * snapshot, except for items that are requested as of the position of the first page.
+ * Returns a page of a list that is short enough to be sorted for each page. `after=` goes on by place, in the
+ * list as it is now, except for items that are requested as of the position of the first page.
  */
 export function pageOfItems<F extends string, T>(
   query: PageQuery,

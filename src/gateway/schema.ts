@@ -5,7 +5,7 @@
  * History is kept, not overwritten. `change` has one row for every change of a node, with its state afterwards; `node`
  * names the latest one. `place` says which node has a name in a folder and since which position; `past_place` says
  * which node had it before. Together they answer a listing as of any position. So the path index (late by its lag),
- * pages of one snapshot, and at= are served from the same rows. A position is a place in one sequence for all
+ * pages of one position, and at= are served from the same rows. A position is a place in one sequence for all
  * workspaces.
  *
  * `mark` counts the places of a folder, by stretches of each order in which one can jump to a page. A large folder

@@ -77,7 +77,7 @@ test("each says when it was deleted and by whom", async () => {
   expect([totalCount, asOf]).toEqual([1, position + 1]);
 });
 
-test("pages are those of any list: of one snapshot by next, of what is there by number", async () => {
+test("pages are those of any list: of one position by next, of what is there by number", async () => {
   const core = createTestCore();
   const ids: string[] = [];
   for (let n = 0; n < 5; n += 1) ids.push((await core.file(`/${n}`, "x")).id);

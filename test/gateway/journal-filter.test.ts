@@ -93,7 +93,7 @@ test("entries of a node, an account, a mount, a time, and of several of these, i
   }
 });
 
-test("pages of the newest first are one snapshot, and of one list", async () => {
+test("pages of the newest first are of one position, and of one list", async () => {
   const { core, first } = await shared();
   const query = { nodeId: first.id, orderBy: "-position", pageSize: "2" };
   const before = await all(core, query);

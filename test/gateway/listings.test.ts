@@ -98,7 +98,7 @@ test("one name is asked for", async () => {
   expect((await list({ path: "/d", name: "none" })).json).toMatchObject({ items: [], totalCount: 0 });
 });
 
-test("pages of one snapshot show all of it, whatever changes between them", async () => {
+test("pages of one position show all of the list, whatever changes between them", async () => {
   const nodes = [];
   for (let index = 0; index < 20; index++) nodes.push(await core.file(`/d/${String(index).padStart(2, "0")}`, "x"));
   const [first, ...rest] = nodes;
@@ -124,7 +124,7 @@ test("pages of one snapshot show all of it, whatever changes between them", asyn
   expect(again.json).toEqual(pages[4]?.json);
 });
 
-test("a snapshot outlives its folder, and a moment of the past shows the tree as it was", async () => {
+test("pages of one position outlive their folder, and a moment of the past shows the tree as it was", async () => {
   const file = await core.file("/d/f", "x");
   await core.file("/d/g", "x");
   const first = await list({ path: "/d", pageSize: "1", after: "" });

@@ -1,4 +1,4 @@
-/** Nodes, versions, workspaces and the journal are paged alike: any field, any page, one snapshot. */
+/** Nodes, versions, workspaces and the journal are paged alike: any field, any page, one position. */
 import { beforeEach, expect, test } from "vitest";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 

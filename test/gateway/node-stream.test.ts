@@ -1,4 +1,4 @@
-/** The recursive listing as a stream of lines: one snapshot, folder by folder, never taken for whole when it is cut. */
+/** The recursive listing as a stream of lines: one position, folder by folder, never taken for whole when it is cut. */
 import { setImmediate as turn } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import { z } from "zod";
@@ -179,7 +179,7 @@ test("what changes while it is read changes nothing of it", async () => {
   expect(byId(read.nodes)).toStrictEqual(byId(before));
 });
 
-test("an interrupted stream goes on at any of its lines, in the same snapshot", async () => {
+test("an interrupted stream goes on at any of its lines, at the same position", async () => {
   await smallTree();
   const all = await readLines();
   await core.file("/a/0/later", "x");

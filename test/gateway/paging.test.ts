@@ -192,7 +192,7 @@ test("any order of any listing is a plain sort, now and at any moment before", {
   }
 });
 
-test("pages of one snapshot are what was there at the first, in any order, whatever changes", {
+test("pages of one position are what was there at the first, in any order, whatever changes", {
   timeout: 300_000,
 }, async () => {
   const world: World = { folders: [core.workspace.root], files: new Set() };
@@ -258,7 +258,7 @@ describe("a large folder", () => {
     }
   });
 
-  test("shows one snapshot and any moment, by number too", { timeout: 300_000 }, async () => {
+  test("shows one position and any moment, by number too", { timeout: 300_000 }, async () => {
     const nodes = await everything({ parentId: folder });
     const at = new Date(core.clock.wallClock()).toISOString();
     await core.clock.advance(1);

@@ -47,7 +47,7 @@ test.each([
   await core.upload("/v1/files/d/0", "y");
   await list(isJournal ? {} : { after: "" });
   expect(reads.of(statement)).toBeGreaterThan(once);
-  // The snapshot is what it was.
+  // The pages of that position are what they were.
   expect((await list({ after: String(first.next) })).items).toEqual(second.items);
 });
 

@@ -63,13 +63,13 @@ test("a killed process changes nothing any more; its successor has all that was 
   const file = await files.open("/f/a", "wx+");
   await file.write(pattern(100), 0);
   const underWay = file.write(pattern(100, 2), 0);
-  const snapshot = files.snapshot();
+  const image = files.image();
   files.kill();
   await expect(underWay).rejects.toMatchObject({ code: "EBADF" });
   await expect(file.stat()).rejects.toMatchObject({ code: "EBADF" });
   await expect(files.remove("/f/a")).rejects.toMatchObject({ code: "EBADF" });
 
-  const next = createMemoryFiles({ now, snapshot });
+  const next = createMemoryFiles({ now, image });
   expect(await readAll(next, "/f/a")).toEqual(pattern(100));
   expect(next.openHandles()).toBe(0);
   expect((await next.space("/")).free).toBe(2 ** 40 - 4096);
@@ -78,13 +78,13 @@ test("a killed process changes nothing any more; its successor has all that was 
 test("restore brings a moment back, any number of times, and ends the handles open until then", async () => {
   const files = createMemoryFiles({ now });
   await writeAll(files, "/a", pattern(10));
-  const snapshot = files.snapshot();
+  const image = files.image();
   for (let round = 0; round < 2; round++) {
     const file = await files.open("/a", "r+");
     await file.write(pattern(10, 7), 0);
     await writeAll(files, "/b", pattern(1));
     const underWay = files.remove("/a");
-    files.restore(snapshot);
+    files.restore(image);
     await expect(underWay).rejects.toMatchObject({ code: "EBADF" });
     await expect(file.read(Buffer.alloc(1), 0, 1, 0)).rejects.toMatchObject({ code: "EBADF" });
     await expect(file.close()).rejects.toMatchObject({ code: "EBADF" });

@@ -31,7 +31,7 @@ export interface Failure {
 }
 
 /** The files of a moment. Nothing done later changes it; it can be used any number of times. */
-export interface MemorySnapshot {
+export interface MemoryImage {
   readonly root: Folder;
 }
 
@@ -47,9 +47,9 @@ export interface MemoryFiles extends Files {
   passed(descriptor: number): PassedFile;
   /** Makes matching operations fail without effect; ends early by the function it returns. */
   fail(failure: Failure): () => void;
-  snapshot(): MemorySnapshot;
-  /** Back to a snapshot. What is open now is dead: its calls, those under way too, reject with EBADF. */
-  restore(snapshot: MemorySnapshot): void;
+  image(): MemoryImage;
+  /** Back to an image. What is open now is dead: its calls, those under way too, reject with EBADF. */
+  restore(image: MemoryImage): void;
   /** As kill -9: no call has an effect any more, not even one under way; all reject with EBADF. */
   kill(): void;
   /** Removes a file at once, without anything that can be made to fail: whether there was one. */
@@ -77,7 +77,7 @@ export interface MemoryOptions {
   /** Bytes of the disk; ENOSPC when they are all allocated. Default 1 TiB. */
   readonly capacity?: number;
   /** What the files are at the start; nothing when absent. */
-  readonly snapshot?: MemorySnapshot;
+  readonly image?: MemoryImage;
 }
 
 export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
@@ -307,14 +307,14 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
     };
   }
 
-  function restore(snapshot: MemorySnapshot): void {
+  function restore(image: MemoryImage): void {
     age++;
     open = 0;
-    root = copyFolder(snapshot.root);
+    root = copyFolder(image.root);
     used = allocatedIn(root);
   }
 
-  if (options.snapshot !== undefined) restore(options.snapshot);
+  if (options.image !== undefined) restore(options.image);
 
   return {
     currentTime: now,
@@ -462,7 +462,7 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
       return true;
     },
 
-    snapshot: () => ({ root: copyFolder(root) }),
+    image: () => ({ root: copyFolder(root) }),
     restore,
 
     kill() {

@@ -17,20 +17,20 @@ export interface Page<Item> {
 
 /**
  * A list. Nothing is requested before it is walked, and then each failure is that of the call which made the list. A
- * walk by items or by pages shows one snapshot: changes during the walk are not in it. Each walk shows a new snapshot.
- * Only full gateways have snapshots. "invalid" (field "orderBy"): the items have no such field.
+ * walk by items or by pages shows the list at one position: changes during the walk are not in it. Each walk has a
+ * position of its own. Only full gateways have positions. "invalid" (field "orderBy"): the items have no such field.
  *
  *     for await (const node of list) …
  */
 export interface Paged<Item, P extends Page<Item> = Page<Item>> extends AsyncIterable<Item> {
-  /** Page by page, in one snapshot. */
+  /** Page by page, at one position. */
   pages(): AsyncGenerator<P, void, undefined>;
   /**
    * One page of the list as it is now. `pageNo` counts from 1. "invalid" (field "pageNo"): it is not a whole number
    * from 1.
    */
   page(pageNo: number): Promise<P>;
-  /** All items of one snapshot, in memory. */
+  /** All items at one position, in memory. */
   all(): Promise<Item[]>;
 }
 
@@ -52,7 +52,7 @@ export function paged<Item, P extends Page<Item> = Page<Item>>(
       const { next } = page;
       if (next !== undefined && next !== null) which = { after: next };
       else {
-        // null ends a snapshot. A gateway that sends no `next` knows only numbers.
+        // null ends the list. A gateway that sends no `next` knows only numbers.
         const isLast = next === null || page.items.length === 0 || seen >= page.totalCount;
         if (isLast) return;
         which = { pageNo: page.pageNo + 1 };

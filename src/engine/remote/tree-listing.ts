@@ -1,8 +1,8 @@
 /**
  * Lists a folder and all folders below it from one stream of the gateway. Each unknown folder is listed as always
- * (listing.ts); only its pages, and the journal's entries since the stream's snapshot, come from here.
+ * (listing.ts); only its pages, and the journal's entries since the stream's position, come from here.
  *
- * Invariant: while a stream is read, it counts as a list under way, because its snapshot may be older than deletions
+ * Invariant: while a stream is read, it counts as a list under way, because its position may be older than deletions
  * that all newer lists show already. Parts that were read before a change of the epoch are not used.
  */
 import { hasNoNodeStream, RemoteError } from "../../client/errors.ts";
@@ -14,7 +14,7 @@ import type { Sync } from "../sync/index.ts";
 import type { Tree } from "../tree/index.ts";
 import { endOf, type ListSource, prefetchListing } from "./listing.ts";
 
-/** Each folder looks through all entries since the snapshot. With more of them than this, a new snapshot costs less. */
+/** Each folder looks through all entries since the position. With more of them than this, a new stream costs less. */
 const ENTRIES_MAX = 500;
 const JOURNAL_PAGE = 1000;
 
@@ -116,7 +116,7 @@ function readParts(stream: AsyncGenerator<Part, void, undefined>, isOld: () => b
   };
 }
 
-/** Pages of the journal since the snapshot. Each is asked for once, for all folders of the stream. */
+/** Pages of the journal since the stream's position. Each is asked for once, for all folders of the stream. */
 function journalSince({ client, workspace }: Remote, isOld: () => boolean) {
   const pages = new Map<number, JournalPage>();
   let entries = 0;

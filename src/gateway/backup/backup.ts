@@ -1,7 +1,7 @@
 /**
  * Backs up a data folder while its gateway serves it, or while none does. It is a process of its own and costs the
  * gateway nothing. SQLite copies the store as it is at one moment. Blobs never change, and none is removed during a
- * backup (`holdBlobs`). The hold comes before the snapshot, so that every blob in the snapshot exists.
+ * backup (`holdBlobs`). The hold comes before that copy, so that every blob in the copy exists.
  */
 import { mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -72,9 +72,9 @@ async function fill(
   await mkdir(blobFolder(unfinished), { mode: 0o700 });
   const hold = holdBlobs(dataDir);
   try {
-    await snapshot(databasePath(dataDir), databasePath(unfinished));
+    await copyDatabase(databasePath(dataDir), databasePath(unfinished));
     // Copied after the store: a role in a workspace exists before the workspace.
-    await snapshot(accountsPath(dataDir), accountsPath(unfinished));
+    await copyDatabase(accountsPath(dataDir), accountsPath(unfinished));
     await copyWhole(keyPath(dataDir), keyPath(unfinished));
     await copyWhole(passwordPath(dataDir), passwordPath(unfinished)).catch(isAbsent);
     clock.step("backup: rows copied");
@@ -95,7 +95,7 @@ async function fill(
 }
 
 /** Copies the database as it is at one moment into one file. */
-async function snapshot(from: string, to: string): Promise<void> {
+async function copyDatabase(from: string, to: string): Promise<void> {
   const source = openSqlite(from, { readonly: true, fileMustExist: true });
   try {
     // In a reader's transaction, commits of others are not seen and do not restart the copy.

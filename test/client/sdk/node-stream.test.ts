@@ -90,7 +90,7 @@ test("cut at any line it goes on there, without loss or doubling", async () => {
       return asked === 1 ? lines.slice(0, at) : lines;
     });
     const nodes = all();
-    // A change that comes meanwhile is not part of the snapshot.
+    // A change that comes meanwhile comes after the stream's position.
     void core.file("/new", "x");
     const read = await nodes;
     expect(new Set(read.map(({ id }) => id)).size).toBe(read.length);

@@ -1,4 +1,4 @@
-/** Lists walked by items, pages and numbers; a walk is one snapshot, whatever happens meanwhile. */
+/** Lists walked by items, pages and numbers; a walk shows one position, whatever happens meanwhile. */
 import { expect, test } from "vitest";
 import { connect, type Gateway } from "../../../src/client/connect.ts";
 import { staticToken } from "../../../src/client/credentials.ts";

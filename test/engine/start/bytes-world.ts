@@ -350,10 +350,10 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     },
     crash({ boot = settings.boot, rows = database.serialize() } = {}) {
       const copy = openRows(rows);
-      const snapshot = files.snapshot();
+      const image = files.image();
       files.kill();
       const now = stampsOf(clock);
-      return build({ ...remains, database: copy, files: createMemoryFiles({ now, snapshot }) }, { ...settings, boot });
+      return build({ ...remains, database: copy, files: createMemoryFiles({ now, image }) }, { ...settings, boot });
     },
   };
   return world;

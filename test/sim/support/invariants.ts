@@ -135,7 +135,7 @@ function forgotten(context: Process["engine"]["context"], ids: readonly NodeRowI
 
 /** Of files and rows, when nothing is under way: each file has its row, each row that says bytes are here its file. */
 export function diskViolations({ database, files }: Process): string[] {
-  const root = files.snapshot().root.get("state");
+  const root = files.image().root.get("state");
   const namesIn = (kind: string) => {
     const folder = root instanceof Map ? root.get(kind) : undefined;
     const shards = folder instanceof Map ? [...folder.values()] : [];

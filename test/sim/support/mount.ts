@@ -333,9 +333,9 @@ export function createMount(options: MountOptions): Mount {
       before = undefined;
       options.sabotage?.crash?.(database);
       change?.(database);
-      const snapshot = files.snapshot();
+      const image = files.image();
       files.kill();
-      files = createMemoryFiles({ now, snapshot });
+      files = createMemoryFiles({ now, image });
     },
 
     end() {
