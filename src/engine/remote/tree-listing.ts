@@ -3,7 +3,8 @@
  * (listing.ts); only its pages, and the journal's entries since the stream's position, come from here.
  *
  * Invariant: while a stream is read, it counts as a list under way, because its position may be older than deletions
- * that all newer lists show already. Parts that were read before a change of the epoch are not used.
+ * that all newer lists show already. Parts that were read before a rollback of the gateway, or before late entries of
+ * the journal came, are not used.
  */
 import { hasNoNodeStream, RemoteError } from "../../client/errors.ts";
 import type { JournalPage, Node } from "../../contract/resources.ts";
