@@ -74,7 +74,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   let prunes = false;
   let rootIsKnown = false;
   const names = new Map<string, ChangedName>();
-  const absent = new Map<string, ChangedName>();
+  const negative = new Map<string, ChangedName>();
   const inodes = new Set<KernelNodeId>();
   const listings = new Set<KernelNodeId>();
   /**
@@ -102,9 +102,9 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       parts.push(...entry(one, isGone));
       if (!isGone && expiresNames) lately.set(key, one);
     }
-    for (const [key, one] of absent) {
+    for (const [key, one] of negative) {
       if (parts.length >= 2 * BATCH) break;
-      absent.delete(key);
+      negative.delete(key);
       parts.push(...entry(one, one.isGone()));
     }
     for (const one of ripe.splice(0, parts.length === 0 ? BATCH : 0)) parts.push(...entry(one, false));
@@ -213,7 +213,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
     tell(news, rows) {
       if (isClosed) return;
       for (const one of news.names) {
-        (one.wasThere ? names : absent).set(`${one.parent}/${one.name}`, one);
+        (one.wasThere ? names : negative).set(`${one.parent}/${one.name}`, one);
       }
       for (const kernelNodeId of news.listings) listings.add(kernelNodeId);
       for (const kernelNodeId of news.inodes) inodes.add(kernelNodeId);
@@ -268,7 +268,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       known = undefined;
       againTimer?.cancel();
       ripe = [];
-      for (const kept of [names, absent, lately, listings, inodes]) kept.clear();
+      for (const kept of [names, negative, lately, listings, inodes]) kept.clear();
     },
   };
 }

@@ -116,14 +116,17 @@ it("what waits is told once, and a way that waits holds nothing up on the other"
   expect(texts("entry")).toEqual(["expire 1/a", "expire 1/a"]);
 });
 
-it("everything: what exists is named by the rows, what is gone or absent still waits; never the word that unmounts", async () => {
+it("everything: what exists is named by the rows, what is gone and negative entries still wait; never the word that unmounts", async () => {
   for (const minor of [EXPIRES, 45]) {
     const { clock, cache, texts } = start(minor);
     cache.tell({ ...NOTHING, names: [{ parent: kernelNodeId(1), name: "gone", isGone: yes, wasThere: true }] }, KNOWN);
     cache.everything(KNOWN);
-    cache.tell({ ...NOTHING, names: [{ parent: kernelNodeId(1), name: "absent", isGone: no, wasThere: true }] }, KNOWN);
+    cache.tell(
+      { ...NOTHING, names: [{ parent: kernelNodeId(1), name: "negative", isGone: no, wasThere: true }] },
+      KNOWN,
+    );
     await clock.advance(100);
-    expect(texts("entry")).toEqual(["drop 1/gone", "expire 1/absent", "expire 1/a", "expire 5/b"]);
+    expect(texts("entry")).toEqual(["drop 1/gone", "expire 1/negative", "expire 1/a", "expire 5/b"]);
     expect(texts("inode")).toEqual(["attributes 1", "attributes 5", "attributes 9"]);
     const names = Array.from({ length: 10_001 }, (_, i) => ({
       parent: kernelNodeId(1),
@@ -145,7 +148,7 @@ it("a name that expires is told once more: a caller may have had an old answer i
       names: [
         { parent: kernelNodeId(1), name: "kept", isGone: no, wasThere: true },
         { parent: kernelNodeId(1), name: "gone", isGone: yes, wasThere: true },
-        { parent: kernelNodeId(1), name: "absent", isGone: no, wasThere: false },
+        { parent: kernelNodeId(1), name: "negative", isGone: no, wasThere: false },
       ],
     },
     KNOWN,
@@ -153,7 +156,7 @@ it("a name that expires is told once more: a caller may have had an old answer i
   cache.everything(KNOWN);
   await clock.advance(100);
   const first = texts("entry");
-  expect(first).toEqual(["expire 1/kept", "drop 1/gone", "expire 1/absent", "expire 1/a", "expire 5/b"]);
+  expect(first).toEqual(["expire 1/kept", "drop 1/gone", "expire 1/negative", "expire 1/a", "expire 5/b"]);
   await clock.advance(500);
   expect(texts("entry")).toEqual(first);
   await clock.advance(3_000);
@@ -185,15 +188,15 @@ it("more names wait than are kept: all there is, by the rows, is told instead, a
   expect(texts("inode")).toEqual(expect.arrayContaining(["attributes 1", "attributes 5", "attributes 9"]));
 });
 
-it("names held to be absent are in no row: however many wait, each is told", async () => {
+it("negative entries are in no row: however many wait, each is told", async () => {
   const { clock, cache, texts } = start(EXPIRES);
-  const absent = Array.from({ length: 50_000 }, (_, i) => ({
+  const negative = Array.from({ length: 50_000 }, (_, i) => ({
     parent: kernelNodeId(1),
     name: `no-${i}`,
     isGone: no,
     wasThere: false,
   }));
-  cache.tell({ ...NOTHING, names: absent }, KNOWN);
+  cache.tell({ ...NOTHING, names: negative }, KNOWN);
   // Made, and removed again before anybody heard of it.
   cache.tell({ ...NOTHING, names: [{ parent: kernelNodeId(1), name: "no-7", isGone: yes, wasThere: true }] }, KNOWN);
   const others = Array.from({ length: 50_001 }, (_, i) => ({

@@ -19,7 +19,7 @@ import type { Request } from "./request.ts";
 /** How many folders are remembered. The kernel reads the listing of any other folder again. */
 const FOLDERS_MAX = 10_000;
 /** How many negative entries are remembered. For further names the kernel asks each time. */
-const ABSENT_MAX = 50_000;
+const NEGATIVE_MAX = 50_000;
 
 /** A negative entry of the kernel. */
 interface NegativeName {
@@ -37,7 +37,7 @@ export class KernelCacheState {
   /** Folders whose present listing the kernel may keep. */
   readonly #listed = new Set<InodeId>();
   /** Negative entries, the oldest first; by negativeKey. */
-  readonly #absent = new Map<string, NegativeName>();
+  readonly #negative = new Map<string, NegativeName>();
   /** Until then the kernel may hold unknown negative entries of an earlier daemon. Undefined: it holds none. */
   #negativeUnknownUntil: ElapsedTime | undefined;
   #changes = 0;
@@ -85,16 +85,16 @@ export class KernelCacheState {
    */
   noteNegative(folder: InodeId, name: string): boolean {
     if (!this.cache.expiresNames) return false;
-    const absent = this.#absent;
+    const negative = this.#negative;
     const now = this.#runtime.elapsed();
-    for (const [other, { at }] of absent) {
+    for (const [other, { at }] of negative) {
       if (minus(now, at) <= LIVE_MS) break;
-      absent.delete(other);
+      negative.delete(other);
     }
     const key = negativeKey(folder, name);
-    if (absent.size >= ABSENT_MAX && !absent.has(key)) return false;
-    absent.delete(key);
-    absent.set(key, { folder, name, at: now });
+    if (negative.size >= NEGATIVE_MAX && !negative.has(key)) return false;
+    negative.delete(key);
+    negative.set(key, { folder, name, at: now });
     return true;
   }
 
@@ -111,14 +111,14 @@ export class KernelCacheState {
     const names: ChangedName[] = [];
     const listings = new Set<KernelNodeId>();
     const unknownUntil = this.#negativeUnknownUntil;
-    const isAnyAbsent = unknownUntil !== undefined && this.#runtime.elapsed() < unknownUntil;
+    const isAnyNegative = unknownUntil !== undefined && this.#runtime.elapsed() < unknownUntil;
     for (const [folder, among] of changed.names) {
       const parent = metadata.inodes.get(folder)?.kernelNodeId;
       if (parent === undefined) continue;
       for (const [name, before] of among) {
-        const wasAbsent = this.#absent.delete(negativeKey(folder, name)) || isAnyAbsent;
+        const wasNegative = this.#negative.delete(negativeKey(folder, name)) || isAnyNegative;
         // A name with "/" is a temporary one, which no program saw.
-        if (name.includes("/") || (before === null && !wasAbsent)) continue;
+        if (name.includes("/") || (before === null && !wasNegative)) continue;
         const isGone = () => before !== null && isNowhere(metadata, folder, name, before);
         names.push({ parent, name, isGone, wasThere: before !== null });
       }
@@ -146,11 +146,11 @@ export class KernelCacheState {
     const metadata = this.#metadata;
     this.#changes += 1;
     this.#listed.clear();
-    const names = [...this.#absent.values()].flatMap(({ folder, name }) => {
+    const names = [...this.#negative.values()].flatMap(({ folder, name }) => {
       const parent = metadata.inodes.get(folder)?.kernelNodeId;
       return parent === undefined ? [] : { parent, name, isGone: never, wasThere: false };
     });
-    this.#absent.clear();
+    this.#negative.clear();
     const known = knownRows(metadata);
     this.cache.tell({ names, listings: [], inodes: [] }, known);
     this.cache.everything(known);

@@ -1,4 +1,4 @@
-/** What the kernel is told of: names it knew or was told to be absent, after a daemon's death any; and attributes. */
+/** What the kernel is told of: names it knew, negative entries, after a daemon's death any; and attributes. */
 import { expect, test } from "vitest";
 import type { KernelCache } from "../../../src/engine/api/index.ts";
 import { KernelCacheState } from "../../../src/engine/core/invalidate.ts";
@@ -32,7 +32,7 @@ async function begin() {
   return { context, clock, make, said };
 }
 
-test("a name that came is told where it was told to be absent, once", async () => {
+test("a name that came is told where the kernel has a negative entry, once", async () => {
   const { context, make, said } = await begin();
   expect(context.kernel.noteNegative(ROOT_INODE, "a")).toBe(true);
   make("a");
@@ -40,7 +40,7 @@ test("a name that came is told where it was told to be absent, once", async () =
   expect(said()).toEqual(["came a"]);
 });
 
-test("when nothing is sure any more, each absent name is named", async () => {
+test("when nothing is sure any more, each negative entry is named", async () => {
   const { context, said } = await begin();
   context.kernel.noteNegative(ROOT_INODE, "a");
   context.kernel.noteNegative(ROOT_INODE, "b");
@@ -50,7 +50,7 @@ test("when nothing is sure any more, each absent name is named", async () => {
   expect(said()).toEqual(["everything"]);
 });
 
-test("what a daemon before told to be absent nobody knows: each name that comes is told, as long as it may be remembered", async () => {
+test("the negative entries of a daemon before nobody knows: each name that comes is told, as long as it may be remembered", async () => {
   const { context, clock, make, said } = await begin();
   context.kernel.negativeUnknown();
   make("a");
@@ -60,7 +60,7 @@ test("what a daemon before told to be absent nobody knows: each name that comes 
   expect(said()).toEqual([]);
 });
 
-test("no more absent names are let be remembered than are remembered here", async () => {
+test("no more negative entries are let be remembered than are remembered here", async () => {
   const { context, clock } = await begin();
   for (let i = 0; i < 50_000; i += 1) context.kernel.noteNegative(ROOT_INODE, `${i}`);
   expect(context.kernel.noteNegative(ROOT_INODE, "one more")).toBe(false);
