@@ -22,7 +22,7 @@ export interface RowClockRuntime extends Runtime {
   ageOf(time: RowTime): number;
 }
 
-interface EvenTime {
+interface RowClock {
   readonly runtime: RowClockRuntime;
   /** Stores the offset with which the next daemon of this boot goes on. Call it before row times are compared. */
   keep(): void;
@@ -34,7 +34,7 @@ type Needs = Pick<Metadata<unknown>, "settings" | "times" | "transaction" | "bef
 const KEPT_MS = 1_000;
 
 /** Row time goes on where the rows of this boot, or of the last one, end. `boot`: the id of this boot. */
-export function createRowClock(machine: Runtime, metadata: Needs, boot: string): EvenTime {
+export function createRowClock(machine: Runtime, metadata: Needs, boot: string): RowClock {
   const { settings, times, transaction } = metadata;
   const known = parse(settings.get("time"));
   const isKnown = known?.boot === boot;
