@@ -32,9 +32,9 @@ interface Waiting {
 /** With this many requests under way, others will be answered soon, so that they can share a look of the loop. */
 export const MANY = 4;
 /** The time from one look of the loop to the next while many requests are under way. A look commits waiting changes. */
-export const TOGETHER_MS = 8;
+export const GROUP_COMMIT_MS = 8;
 /** Time from one commit to the next, when no look comes in between. */
-export const TOGETHER_MAX_MS = 16;
+export const GROUP_COMMIT_MAX_MS = 16;
 
 /** `underWay`: the requests under way. */
 export function createGroupCommit(
@@ -49,7 +49,7 @@ export function createGroupCommit(
   function commitLater(): void {
     if (isPlanned) return;
     isPlanned = true;
-    const wait = committedAt === undefined ? 0 : TOGETHER_MAX_MS - minus(runtime.elapsed(), committedAt);
+    const wait = committedAt === undefined ? 0 : GROUP_COMMIT_MAX_MS - minus(runtime.elapsed(), committedAt);
     if (underWay.size >= MANY && wait > 0) runtime.setTimer(Math.ceil(wait), commitPlanned);
     else runtime.soon(commitPlanned);
   }

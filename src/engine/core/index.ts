@@ -7,7 +7,7 @@ export type { EngineSettings, Host, Kernel, LocalFiles, Remote, Rows, Uploads } 
 export type { SnapshotProgress } from "./file-state.ts";
 export { isRetryable, retryDelay } from "./foreground-retry.ts";
 export { FOREGROUND_LOOK_MS } from "./foreground-throttle.ts";
-export { MANY, TOGETHER_MS } from "./group-commit.ts";
+export { GROUP_COMMIT_MS, MANY } from "./group-commit.ts";
 export type { Handle } from "./handles.ts";
 export { hasVersion } from "./has-version.ts";
 export { KernelCacheState } from "./invalidate.ts";

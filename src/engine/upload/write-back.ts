@@ -15,6 +15,7 @@ import type { NodeRow } from "../../metadata/nodes.ts";
 import { PRIORITIES, type Priority } from "../../metadata/priority.ts";
 import {
   FOREGROUND_LOOK_MS,
+  GROUP_COMMIT_MS,
   type Host,
   type LocalFiles,
   MANY,
@@ -22,7 +23,6 @@ import {
   type Request,
   type Rows,
   scopesOf,
-  TOGETHER_MS,
   type Uploads,
 } from "../core/index.ts";
 import type { Sync } from "../sync/index.ts";
@@ -126,7 +126,7 @@ export function createWriteBack(context: Rows & LocalFiles & Remote & Uploads & 
     // With many requests under way, those that end at about the same moment share one look, and the next ones one
     // commit.
     const since = busy.size < MANY ? undefined : lookedAt;
-    const rest = since === undefined ? 0 : Math.ceil(TOGETHER_MS - minus(runtime.elapsed(), since));
+    const rest = since === undefined ? 0 : Math.ceil(GROUP_COMMIT_MS - minus(runtime.elapsed(), since));
     timer = runtime.setTimer(Math.max(0, minus(time, now), rest), look);
   }
 

@@ -1,6 +1,6 @@
 /** What the loop does for many at once: one commit, one sync; and each still fails alone. */
 import { expect, test } from "vitest";
-import { createGroupCommit, MANY, TOGETHER_MAX_MS } from "../../../src/engine/core/group-commit.ts";
+import { createGroupCommit, GROUP_COMMIT_MAX_MS, MANY } from "../../../src/engine/core/group-commit.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import { SqliteError } from "../../../src/lib/sqlite/index.ts";
@@ -155,7 +155,7 @@ for (const underWay of [MANY, MANY - 1]) {
         await together(() => {});
       }),
     );
-    await world.clock.advance(TOGETHER_MAX_MS);
+    await world.clock.advance(GROUP_COMMIT_MAX_MS);
     await others;
     expect(commits).toBe(underWay < MANY ? 4 : 2);
   });
@@ -172,7 +172,7 @@ test("what is done now takes along what waits, before it, in one commit", async 
   await waits;
   // Nothing is left for the time that was planned.
   settings.set("cursor", "0");
-  await world.clock.advance(TOGETHER_MAX_MS);
+  await world.clock.advance(GROUP_COMMIT_MAX_MS);
   expect(settings.getNumber("cursor")).toBe(0);
 });
 
