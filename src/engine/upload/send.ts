@@ -25,7 +25,7 @@ const UNREADABLE_TRIES = 5;
 /** While a deletion is in doubt, the node is read at least this often. */
 const IN_DOUBT_READ_MS = 10_000;
 /** After so many tries, an earlier sending cannot be the reason of the refusals any more: pauses are as usual. */
-const OVERTAKEN = 3;
+const TRIES_AT_ONCE = 3;
 
 const TOO_MUCH: readonly RemoteErrorCode[] = ["throttled", "silent", "server"];
 
@@ -298,7 +298,7 @@ async function withContentHash(
 
 /** At once for the first times, later after the usual pause. */
 function readAgain({ tries }: Attempt<Request>): Verdict {
-  return tries < OVERTAKEN ? { retry: true, afterMs: 0 } : { retry: true };
+  return tries < TRIES_AT_ONCE ? { retry: true, afterMs: 0 } : { retry: true };
 }
 
 /** True: an earlier sending seems to have arrived between the read and the repetition. Then the node is read again. */
