@@ -314,7 +314,7 @@ function keepBoth(
   if (isGroupUpdate) for (const other of others) metadata.entries.setInode(other.id, remote.id);
   const isKept = others.length > 0 && !isGroupUpdate;
   if (isKept) context.names.keepInOthers(entry.inode, row);
-  else setAside(context, row, entry);
+  else makeConflictCopy(context, row, entry);
   // The other changes that were seen (a move, attributes) are decided next, when the content is out of the way. An
   // inode that was made of the node belongs to its group already, so the group's other names are not looked for again.
   const { link } = node.attributes;
@@ -326,7 +326,7 @@ function keepBoth(
 }
 
 /** The entry's former inode, with the local content and no name, becomes a new node under a conflict name. */
-function setAside(context: Rows & Uploads & Host & Tree, row: NodeRow, entry: Entry): void {
+function makeConflictCopy(context: Rows & Uploads & Host & Tree, row: NodeRow, entry: Entry): void {
   const name = keepCopy(context, entry, row, "conflict");
   context.metadata.afterCommit(context.activity.conflicted);
   context.log.warn({ name: entry.name, copy: name }, "changed here and elsewhere: both are kept");

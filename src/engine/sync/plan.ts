@@ -149,7 +149,7 @@ export type Step =
   | { readonly do: "removeLocal" }
   /** Removed there, changed here: it becomes a new node. */
   | { readonly do: "recreate" }
-  /** Both sides changed the content: the local one moves aside, the remote one takes the name. */
+  /** Both sides changed the content: the local one becomes a conflict copy, the remote one takes the name. */
   | { readonly do: "conflict"; readonly node: Node };
 
 const wait = (reason: Waiting): Step => ({ do: "wait", for: reason });
