@@ -35,7 +35,7 @@ const FAST = {
     "content/source",
     "content/state-lock",
     "daemon/control",
-    "daemon/kept-state",
+    "daemon/handle-file",
     "daemon/supervisor-link",
     "gateway/bare",
     "gateway/malformed",
