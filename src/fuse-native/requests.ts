@@ -61,12 +61,12 @@ export function createRequests({ clock, deadlineMs, log, unheard, noteProgramTim
 
   function expire(request: InFlight<Origin>): void {
     const error = new FsError("EIO", `no answer within ${deadlineMs} ms`);
-    settle(request, error);
+    answerError(request, error);
     request.cancel(error);
   }
 
   /** Answers with an error. A later result is dropped. */
-  function settle(request: InFlight<Origin>, error: unknown): void {
+  function answerError(request: InFlight<Origin>, error: unknown): void {
     const result = errorName(error);
     request.answered = true;
     fails.get(request)?.(-ERRNO[result]);
@@ -89,7 +89,7 @@ export function createRequests({ clock, deadlineMs, log, unheard, noteProgramTim
     try {
       value = await action(request);
     } catch (error) {
-      if (!request.answered) settle(request, error);
+      if (!request.answered) answerError(request, error);
       else log.debug({ op: kind.name, id: request.id, error: describeError(error) }, "late failure dropped");
       return;
     }
@@ -104,7 +104,7 @@ export function createRequests({ clock, deadlineMs, log, unheard, noteProgramTim
         return;
       } catch (error) {
         // The result could not be put into the library's form. Its thread still waits.
-        settle(request, error);
+        answerError(request, error);
       }
     }
     if (kind.changes === true) unheard();

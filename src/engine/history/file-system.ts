@@ -32,7 +32,7 @@ const ROOT = kernelNodeId(1);
 /** The second name is used if the root has a node with the first one. */
 export const HISTORY_FOLDER = ".wsfs";
 const NAMES = [HISTORY_FOLDER, ".wsfs-history"];
-/** Validity of answers about a settled past, in milliseconds. Answers that may change have SHORT_MS. */
+/** Validity of answers about a past before the settle time, in milliseconds. Answers that may change have SHORT_MS. */
 const THEN_MS = 60_000;
 
 const README = `Everything that was here before, read only.

@@ -1,7 +1,8 @@
 /**
- * Lists of the past, as the gateway tells them. A list of a settled moment does not change. Every other list is read
- * again after a second, a long one later. Lists are kept in memory for the next name that is looked up, and in the rows
- * for times at which the gateway is away. Where a list is too long for memory, the gateway is asked for single names.
+ * Lists of the past, as the gateway tells them. The list of a moment before the settle time does not change. Every
+ * other list is read again after a second, a long one later. Lists are kept in memory for the next name that is looked
+ * up, and in the rows for times at which the gateway is away. Where a list is too long for memory, the gateway is asked
+ * for single names.
  */
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
