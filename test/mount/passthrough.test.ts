@@ -5,7 +5,7 @@
 import { writeFileSync } from "node:fs";
 import { release } from "node:os";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { hashOf } from "../engine/start/bytes-world.ts";
+import { hashOf } from "../engine/support/bytes-world.ts";
 import { until } from "../support/child.ts";
 import { check, createPlace, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
 

@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
-import { CALLER } from "../engine/start/bytes-world.ts";
+import { CALLER } from "../engine/support/bytes-world.ts";
 import { PLAIN } from "../support/features.ts";
 import { codeOf } from "./support/calls.ts";
 import type { Sabotage } from "./support/mount.ts";

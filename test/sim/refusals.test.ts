@@ -9,7 +9,7 @@ import type { Role } from "../../src/contract/roles.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { millisecondsOf, minus } from "../../src/lib/clocks.ts";
 import { kernelNodeId } from "../../src/metadata/ids.ts";
-import { CALLER } from "../engine/start/bytes-world.ts";
+import { CALLER } from "../engine/support/bytes-world.ts";
 import { accountToken, newAccount } from "../support/account-token.ts";
 import { PLAIN } from "../support/features.ts";
 import { codeOf } from "./support/calls.ts";

@@ -4,7 +4,7 @@
  */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import type { View } from "../../src/engine/start/index.ts";
+import type { EngineOptions } from "../../src/engine/start/index.ts";
 import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
 import { gatewayTree, readFile, treeOf } from "./support/tree.ts";
 import { createWorld } from "./support/world.ts";
@@ -21,7 +21,7 @@ async function begin(isPrepared = true) {
     seed: 1,
     mounts: ["alpha"],
     isDown: true,
-    engine: () => ({ view: { ...view } as View }),
+    engine: () => ({ view: { ...view } as NonNullable<EngineOptions["view"]> }),
     onAnswer: (_, request) => void requests.push(request),
   });
   const [mount] = world.mounts;

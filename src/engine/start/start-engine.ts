@@ -19,23 +19,11 @@ import {
   type FastPath,
   type HandleTable,
   type KernelCache,
-  NO_KERNEL_CACHE,
   type Passthrough,
   StartError,
 } from "../api/index.ts";
-import {
-  createMemory,
-  type EngineSettings,
-  type Host,
-  type Kernel,
-  type LocalFiles,
-  parseRequest,
-  type Remote,
-  type Request,
-  type Rows,
-  type Uploads,
-} from "../core/index.ts";
-import { addLocalFiles, createBacklog } from "../files/index.ts";
+import { type EngineSettings, type Host, type Kernel, parseRequest, type Remote, type Request } from "../core/index.ts";
+import { createBacklog } from "../files/index.ts";
 import { HISTORY_FOLDER, historyFolderName, withHistory } from "../history/index.ts";
 import {
   createActivity,
@@ -50,30 +38,19 @@ import {
 import {
   createFileSystem,
   createNameDropping,
-  createPrefetch,
   createTreePrefetch,
   drain,
   listQueue,
-  type Prefetch,
   pausedKinds,
   retryNow,
 } from "../ops/index.ts";
-import {
-  createFollower,
-  createIncoming,
-  createJournalStream,
-  createReplays,
-  type Incoming,
-  withReplays,
-} from "../remote/index.ts";
-import { createQuota, createSync, type Sync } from "../sync/index.ts";
-import { createTree, type Tree } from "../tree/index.ts";
-import { createOutgoing, createWriteBack, type Outgoing } from "../upload/index.ts";
-import { countHandles, NO_ACCOUNTS, NO_FAST_PATH, NO_PASSTHROUGH } from "./absent.ts";
+import { createFollower, createJournalStream, createReplays, withReplays } from "../remote/index.ts";
+import { createQuota } from "../sync/index.ts";
+import { createWriteBack, type Outgoing } from "../upload/index.ts";
+import { createParts, type Parts } from "./parts.ts";
 import { recoverOpenFiles } from "./recover.ts";
 import type { Resumed } from "./resume.ts";
 import type { RetryBudget } from "./retry-at-start.ts";
-import { createSyncRows } from "./sync-rows.ts";
 import { type View, WHOLE } from "./view.ts";
 import { findOut, goOn, hearLater, missingScopes } from "./which-workspace.ts";
 
@@ -117,9 +94,6 @@ export interface EngineOptions {
   readonly inUse?: Promise<unknown>;
 }
 
-/** All parts, put together here. */
-interface Parts extends Rows, LocalFiles, Kernel, Remote, Uploads, Host, Tree, Sync, Incoming, Outgoing, Prefetch {}
-
 /** The engine with the state behind it, so that tests can check its invariants. */
 interface StartedEngine extends Engine {
   readonly context: Parts;
@@ -135,7 +109,6 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
   const time = createRowClock(options.runtime, metadata, settings.boot);
   const { runtime } = time;
   const activity = createActivity();
-  const { fastPath = NO_FAST_PATH } = options;
   /** Undefined: the parts are not put together yet. */
   let running: Parts | undefined;
   let stream: ReturnType<typeof createJournalStream> | undefined;
@@ -195,42 +168,21 @@ export async function startEngine(options: EngineOptions): Promise<StartedEngine
     },
   });
   network.failed(start.trouble);
-  const handleTable = options.handleTable ?? countHandles();
-  const { kernelCache = NO_KERNEL_CACHE } = options;
-  const withFiles = addLocalFiles({
-    ...createMemory({ metadata, runtime, settings, activity, handleTable, kernelCache }),
-    disk,
-    get replays() {
-      return replays;
-    },
-    get quota() {
-      return quota;
-    },
-    unsent: { mostly: undefined },
-    metadata,
-    client,
-    runtime,
-    paths,
-    dirtyLog,
-    log,
-    settings,
-    accounts: options.accounts ?? NO_ACCOUNTS,
-    readOnly,
+  const context: Parts = createParts({
+    ...{ metadata, runtime, client, log, paths, settings, disk, dirtyLog, readOnly, network, activity },
     workspace: start.workspace,
-    handleTable,
-    passthrough: options.passthrough ?? NO_PASSTHROUGH,
-    fastPath,
     fresh: createFreshness(options.runtime),
-    network,
-    activity,
-    syncRows: createSyncRows(metadata, async () => {
+    accounts: options.accounts,
+    handleTable: options.handleTable,
+    kernelCache: options.kernelCache,
+    passthrough: options.passthrough,
+    fastPath: options.fastPath,
+    replays: () => replays,
+    quota: () => quota,
+    async syncRows() {
       await Promise.all([options.syncRows(), dirtyLog.sync()]);
-    }),
+    },
   });
-  const withTree = Object.assign(withFiles, createTree(withFiles));
-  const withSync = Object.assign(withTree, createSync(withTree));
-  const withRemote = Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
-  const context: Parts = Object.assign(withRemote, createPrefetch(withRemote));
   running = context;
   const replays = createReplays(context);
   metadata.changed.onTell((changed) => {

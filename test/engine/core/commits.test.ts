@@ -5,7 +5,7 @@ import { minus } from "../../../src/lib/clocks.ts";
 import { type InodeId, inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { recordedRows } from "../../support/recorded-rows.ts";
-import { CALLER, createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };
 

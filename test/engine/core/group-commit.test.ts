@@ -5,7 +5,7 @@ import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import { SqliteError } from "../../../src/lib/sqlite/index.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
-import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
 import { holdNext } from "../support/hold-next.ts";
 
 const bytesOf = (index: number) => Buffer.from(`content ${index}`);

@@ -6,7 +6,7 @@ import { LIVE_MS } from "../../../src/engine/host/index.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { NEW_INODE } from "../../support/new-inode.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld } from "../support/bytes-world.ts";
 import { inodeOfFolder, makeWorld, nodeOf } from "../support/rows-world.ts";
 
 async function begin() {

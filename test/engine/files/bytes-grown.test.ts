@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { entryId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
-import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
 const MIB = 1024 * 1024;
 const SIZES = [3_000, 3 * MIB] as const;

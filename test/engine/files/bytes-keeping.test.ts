@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { evict } from "../../../src/engine/files/evict.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { type InodeId, inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
-import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
 const KIB = 1024;
 const TEXT = Buffer.from("written here");

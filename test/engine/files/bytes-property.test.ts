@@ -10,7 +10,7 @@ import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
 import { SEED } from "../../support/seed.ts";
 import { seededRandom } from "../../support/virtual-clock.ts";
-import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
 /** So small that a few steps reach every corner; chunks and pages are smaller still. */
 const SIZE = 3 * 1024 * 1024;

@@ -5,7 +5,7 @@ import { FsError, type HandleId } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { minus } from "../../../src/lib/clocks.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
-import { type BytesWorld, CALLER, createBytesWorld, pattern, withParts } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, pattern, withParts } from "../support/bytes-world.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;

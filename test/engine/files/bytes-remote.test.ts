@@ -5,7 +5,7 @@ import { FsError, type HandleId } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { minus } from "../../../src/lib/clocks.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
-import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("written here");
 

@@ -4,7 +4,7 @@ import { FsError, type HandleId } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { formatTime } from "../../../src/lib/time.ts";
 import type { KernelNodeId } from "../../../src/metadata/ids.ts";
-import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern, withParts } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern, withParts } from "../support/bytes-world.ts";
 import { holdNext } from "../support/hold-next.ts";
 
 const KIB = 1024;

@@ -6,7 +6,7 @@ import type { Disk } from "../../../src/engine/host/index.ts";
 import { createFileSystem, listQueue } from "../../../src/engine/ops/index.ts";
 import { hasCode } from "../../../src/lib/system-error.ts";
 import { type KernelNodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
-import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const KIB = 1024;
 

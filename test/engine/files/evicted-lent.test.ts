@@ -4,7 +4,7 @@ import { dropCacheFile } from "../../../src/engine/files/evict.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import type { KernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { type BytesWorld, CALLER, createBytesWorld } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 /** A file of such a gateway, all of it here, and another one. */
 async function begin() {

@@ -4,7 +4,7 @@ import type { HandleId } from "../../../src/engine/api/index.ts";
 import { createDisk } from "../../../src/engine/host/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
-import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
 const FIRST = Buffer.from("first");
 const LATER = Buffer.from("LATER");

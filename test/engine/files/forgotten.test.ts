@@ -6,7 +6,7 @@ import { type Connection, forgetRead } from "../../../src/metadata/database.ts";
 import { inodeId, type KernelNodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { recordedRows } from "../../support/recorded-rows.ts";
-import { CALLER, createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const READING = { read: true, write: false, append: false, truncate: false, exclusive: false };
 const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };

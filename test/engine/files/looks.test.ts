@@ -5,7 +5,7 @@ import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { formatTime } from "../../../src/lib/time.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
-import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
 import { holdNext } from "../support/hold-next.ts";
 
 const HEAD = Buffer.from("the head");

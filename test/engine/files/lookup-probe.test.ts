@@ -11,7 +11,7 @@ import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { deferred } from "../../../src/lib/deferred.ts";
 import { type InodeId, inodeId, type KernelNodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { CALLER, createBytesWorld, type Parts, pattern, withParts } from "../start/bytes-world.ts";
+import { CALLER, createBytesWorld, type Parts, pattern, withParts } from "../support/bytes-world.ts";
 
 const READING = { read: true, write: false, append: false, truncate: false, exclusive: false };
 const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };

@@ -7,7 +7,7 @@ import type { OpenFlags } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
 import { holdNext } from "../support/hold-next.ts";
 
 const READING: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };

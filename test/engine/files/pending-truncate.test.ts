@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Caller, HandleId } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
-import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const SIZE = 100;
 const OLD = pattern(SIZE);

@@ -6,7 +6,7 @@ import { type Connection, forgetRead } from "../../../src/metadata/database.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { recordedRows } from "../../support/recorded-rows.ts";
-import { CALLER, createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const FILES = ["a", "b", "c"];
 

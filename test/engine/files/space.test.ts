@@ -5,7 +5,7 @@ import type { StateDisk } from "../../../src/content/state-disk.ts";
 import type { FsError } from "../../../src/engine/api/index.ts";
 import { createSpace } from "../../../src/engine/files/space.ts";
 import { createDisk } from "../../../src/engine/host/index.ts";
-import { createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const KIB = 1024;
 const RESERVE = 64 * KIB;

@@ -7,7 +7,7 @@ import { entryId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
-import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 import { nodeOf } from "../support/rows-world.ts";
 
 const MIB = 1024 * 1024;

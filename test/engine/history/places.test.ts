@@ -7,7 +7,7 @@ import { createPastLists } from "../../../src/engine/history/past-lists.ts";
 import type { HistoryPlace } from "../../../src/engine/history/place.ts";
 import { createPlaces } from "../../../src/engine/history/places.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld } from "../support/bytes-world.ts";
 import { nodeOf, TIME } from "../support/rows-world.ts";
 
 const SIGNAL = new AbortController().signal;

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { KernelNodeId } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
-import { CALLER, createBytesWorld } from "../start/bytes-world.ts";
+import { CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("some text");
 const ROOT = inodeId(1);

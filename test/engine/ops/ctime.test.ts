@@ -5,7 +5,7 @@ import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { compareTimes, formatTime, HOUR_MS } from "../../../src/lib/time.ts";
 import type { KernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { CALLER, createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 import { makeWorld, nodeOf, rowOf } from "../support/rows-world.ts";
 
 test.each([true, false])("a time to come is no change when it comes (open for writing: %s)", async (isOpen) => {

@@ -6,7 +6,7 @@ import { SETTLE_MS } from "../../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../../src/contract/resources.ts";
 import { isSettled } from "../../../src/engine/ops/drain.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { type Parts, withParts } from "../start/bytes-world.ts";
+import { type Parts, withParts } from "../support/bytes-world.ts";
 import { EMPTY, hearJournal, make, makeWorld, nodeOf, rename, rowOf, sendNext, TIME } from "../support/rows-world.ts";
 
 const SIGNAL = new AbortController().signal;

@@ -10,7 +10,7 @@ import type { Inode } from "../../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born, type NodeRow } from "../../../src/metadata/nodes.ts";
 import { PLAIN, without } from "../../support/features.ts";
-import { CALLER } from "../start/bytes-world.ts";
+import { CALLER } from "../support/bytes-world.ts";
 import { begin, entryOf, expectWhole, filesIn, folderOf, NAMES, smallTree, type TreeWorld } from "./tree-world.ts";
 
 /** After so long nothing that was used before counts as used a moment ago, and the names were looked at. */

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { FsError } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
-import { CALLER, createBytesWorld } from "../start/bytes-world.ts";
+import { CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 test("statfs of a disk that does not tell its room is EIO", async () => {
   const world = await createBytesWorld();

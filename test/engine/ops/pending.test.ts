@@ -5,7 +5,7 @@ import { rowTime } from "../../../src/lib/clocks.ts";
 import { entryId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born, unborn } from "../../../src/metadata/nodes.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld } from "../support/bytes-world.ts";
 import { nodeOf } from "../support/rows-world.ts";
 
 test("a file that is gone, and whose birth was given up and may still arrive, is named by where it would be", async () => {

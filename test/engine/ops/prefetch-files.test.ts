@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { RemoteError } from "../../../src/client/errors.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
-import { type BytesWorld, createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const FILES = 40;
 const BYTES = 4096;

@@ -7,7 +7,7 @@ import type { Node } from "../../../src/contract/resources.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
-import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../support/bytes-world.ts";
 import { nodeOf } from "../support/rows-world.ts";
 
 const FOLDERS = 30;

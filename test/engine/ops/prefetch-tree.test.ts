@@ -4,7 +4,7 @@ import { RemoteError } from "../../../src/client/errors.ts";
 import type { Node } from "../../../src/contract/resources.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { createBytesWorld, pattern } from "../start/bytes-world.ts";
+import { createBytesWorld, pattern } from "../support/bytes-world.ts";
 import { begin, entryOf, expectWhole, filesIn, folderOf, NAMES, smallTree } from "./tree-world.ts";
 
 /** So many folders in the root (d000, d001, …), each with what is in it. */

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { HandleId } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { CALLER, createBytesWorld } from "../start/bytes-world.ts";
+import { CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 async function createFolder() {
   const { context } = await createBytesWorld();

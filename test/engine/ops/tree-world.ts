@@ -12,7 +12,7 @@ import { createNameDropping, createTreePrefetch } from "../../../src/engine/ops/
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
-import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../support/bytes-world.ts";
 import { nodeOf } from "../support/rows-world.ts";
 
 export const folderOf = (id: string, parentId: string | null) =>

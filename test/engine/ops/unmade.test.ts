@@ -4,7 +4,7 @@ import type { Caller } from "../../../src/engine/api/index.ts";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { type BytesWorld, CALLER, createBytesWorld, type Parts, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, type Parts, pattern } from "../support/bytes-world.ts";
 
 const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };
 const READING = { ...WRITING, read: true, write: false, exclusive: false };

@@ -13,7 +13,7 @@ import { attemptId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
 import { PLAIN } from "../../support/features.ts";
-import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../support/bytes-world.ts";
 import { nodeOf as anyNodeOf } from "../support/rows-world.ts";
 
 const SIGNAL = new AbortController().signal;

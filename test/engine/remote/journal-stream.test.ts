@@ -6,7 +6,7 @@ import { createHearing, createJournalStream } from "../../../src/engine/remote/i
 import { unlessAborted } from "../../../src/engine/remote/journal-stream.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
-import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../support/bytes-world.ts";
 import { nodeOf } from "../support/rows-world.ts";
 
 test("each round takes its listener off again; an abort ends the waiting, before or after", async () => {

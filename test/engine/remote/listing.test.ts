@@ -11,7 +11,7 @@ import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
 import { recordedRows } from "../../support/recorded-rows.ts";
-import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../support/bytes-world.ts";
 import { nodeOf } from "../support/rows-world.ts";
 
 const SIGNAL = new AbortController().signal;

@@ -6,7 +6,7 @@ import { observeTogether } from "../../../src/engine/remote/observe-batch.ts";
 import { type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
-import { createBytesWorld, hashOf } from "../start/bytes-world.ts";
+import { createBytesWorld, hashOf } from "../support/bytes-world.ts";
 
 const NODE: Omit<Node, "id" | "kind" | "name" | "parentId"> = {
   path: "/",

@@ -7,7 +7,7 @@ import { entryId, type InodeId, inodeId, kernelNodeId } from "../../../src/metad
 import type { Inode } from "../../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { NEW_INODE } from "../../support/new-inode.ts";
-import { createBytesWorld, type Parts } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts } from "../support/bytes-world.ts";
 
 const HELPER = 77;
 const ROOT_LINEAGE = kernelNodeId(1);

@@ -12,7 +12,7 @@ import { recoverOpenFiles } from "../../../src/engine/start/recover.ts";
 import { type InodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import type { Inode } from "../../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { type BytesWorld, CALLER, createBytesWorld, remoteNode } from "./bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, remoteNode } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("some text");
 const NEWS = Buffer.from("news");

@@ -12,7 +12,7 @@ import { kernelNodeId } from "../../../src/metadata/ids.ts";
 import { createMetadata, ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { unborn } from "../../../src/metadata/nodes.ts";
 import { recordedRows, scansOf } from "../../support/recorded-rows.ts";
-import { createBytesWorld } from "./bytes-world.ts";
+import { createBytesWorld } from "../support/bytes-world.ts";
 
 const TIME = "1.000000000";
 const EMPTY = { size: 0, originNode: null, originVersion: null, hash: null, atime: TIME, ctime: TIME } as const;

@@ -15,7 +15,7 @@ import { kernelNodeId } from "../../../src/metadata/ids.ts";
 import { createMetadata, ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born, unborn } from "../../../src/metadata/nodes.ts";
 import { PLAIN } from "../../support/features.ts";
-import { CALLER, createBytesWorld } from "./bytes-world.ts";
+import { CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 test("a state dir that nothing came into belongs to no profile", async () => {
   const { context } = await createBytesWorld();

@@ -8,7 +8,7 @@ import type { InodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born, type NodeRow } from "../../../src/metadata/nodes.ts";
 import { NEW_INODE } from "../../support/new-inode.ts";
-import { type BytesWorld, createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
+import { type BytesWorld, createBytesWorld, type Parts, withParts } from "./bytes-world.ts";
 
 export const TIME = "2026-01-01T00:00:00.000Z";
 export const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

@@ -1,7 +1,7 @@
 /** What the rows and the list of changed files say of a file that is open for writing, and has lost its name elsewhere. */
 import { expect, test } from "vitest";
 import type { Written } from "../../../src/content/dirty-log.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("some text");
 const NEWS = Buffer.from("news");

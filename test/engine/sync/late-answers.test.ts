@@ -13,7 +13,7 @@ import type { Attempt } from "../../../src/metadata/attempts.ts";
 import { inodeId, nodeRowId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import type { NodeRow } from "../../../src/metadata/nodes.ts";
-import { type BytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
+import { type BytesWorld, type Parts, withParts } from "../support/bytes-world.ts";
 import {
   EMPTY,
   hearJournal,

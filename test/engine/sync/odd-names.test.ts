@@ -6,7 +6,7 @@ import { refreshNode } from "../../../src/engine/sync/fetch-node.ts";
 import { rowTime } from "../../../src/lib/clocks.ts";
 import { inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { CALLER, withParts } from "../start/bytes-world.ts";
+import { CALLER, withParts } from "../support/bytes-world.ts";
 import { inodeOfFolder, make, makeWorld, nodeOf, remove, rowOf } from "../support/rows-world.ts";
 
 const NAMES = ["", ".", "..", "a/b", "a\0b", "x".repeat(256), "\ud800"];

@@ -6,7 +6,7 @@ import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { mergeAttributes } from "../../../src/engine/sync/merge-attributes.ts";
 import { inodeId, kernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { CALLER, createBytesWorld, pattern, withParts } from "../start/bytes-world.ts";
+import { CALLER, createBytesWorld, pattern, withParts } from "../support/bytes-world.ts";
 
 const ROOT = kernelNodeId(1);
 const MOUNTER = 1000;

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { createFileSystem } from "../../../src/engine/ops/index.ts";
 import { entryId, type InodeId, inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { type BytesWorld, CALLER, createBytesWorld } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 const HEAD = Buffer.from("the head");
 

@@ -4,7 +4,7 @@ import { createQuota } from "../../../src/engine/sync/index.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import { attemptId, nodeRowId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { pattern, withParts } from "../start/bytes-world.ts";
+import { pattern, withParts } from "../support/bytes-world.ts";
 import { make, makeWorld, nodeOf } from "../support/rows-world.ts";
 
 /** More than are added up in one go. */

@@ -7,7 +7,7 @@ import { requestRelist } from "../../../src/engine/sync/request-relist.ts";
 import type { InodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { born } from "../../../src/metadata/nodes.ts";
-import { createBytesWorld, type Parts, withParts } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, withParts } from "../support/bytes-world.ts";
 import { hearOnce, nodeOf } from "../support/rows-world.ts";
 
 const SIGNAL = new AbortController().signal;

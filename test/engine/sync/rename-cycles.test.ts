@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { referrersOf } from "../../../src/engine/sync/rename-cycles.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld } from "../support/bytes-world.ts";
 
 test.each([
   { name: "with the same hash, nobody", hashes: ["same", "same"], needed: [] },

@@ -1,7 +1,7 @@
 /** Which node a name carries: what is remembered for that, and for how long. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { createBytesWorld } from "../start/bytes-world.ts";
+import { createBytesWorld } from "../support/bytes-world.ts";
 
 test("of a place that file after file was moved away from, only the last few are remembered", async () => {
   const { context, clock, addRemote } = await createBytesWorld();

@@ -10,7 +10,7 @@ import { EMPTY_HASH } from "../../../src/lib/empty-hash.ts";
 import { sleep } from "../../../src/lib/runtime.ts";
 import type { Attempt } from "../../../src/metadata/attempts.ts";
 import { type InodeId, inodeId, snapshotId } from "../../../src/metadata/ids.ts";
-import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../start/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("written here");
 

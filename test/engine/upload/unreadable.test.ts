@@ -8,7 +8,7 @@ import { rowTime } from "../../../src/lib/clocks.ts";
 import { systemError } from "../../../src/lib/system-error.ts";
 import { entryId, type InodeId, inodeId, type KernelNodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { createBytesWorld, type Parts, pattern, withParts } from "../start/bytes-world.ts";
+import { createBytesWorld, type Parts, pattern, withParts } from "../support/bytes-world.ts";
 import { makeWorld, remove } from "../support/rows-world.ts";
 
 async function failing(count: number) {

@@ -6,7 +6,7 @@ import { send } from "../../../src/engine/upload/send.ts";
 import { rowTime } from "../../../src/lib/clocks.ts";
 import { inodeId } from "../../../src/metadata/ids.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
-import { type BytesWorld, withParts } from "../start/bytes-world.ts";
+import { type BytesWorld, withParts } from "../support/bytes-world.ts";
 import { EMPTY, make, makeWorld, namesIn, nodeOf, rowOf, sendNext } from "../support/rows-world.ts";
 
 const nextOf = (world: BytesWorld) => world.context.planner.advance(rowOf(world, "n").id)?.step;

@@ -7,15 +7,8 @@ import type { DirtyLog } from "../../../src/content/dirty-log.ts";
 import { createLayout } from "../../../src/content/layout.ts";
 import type { Attributes } from "../../../src/contract/attributes.ts";
 import type { Node } from "../../../src/contract/resources.ts";
-import {
-  type Caller,
-  type HandleId,
-  NO_KERNEL_CACHE,
-  type OpenFlags,
-  type Stat,
-} from "../../../src/engine/api/index.ts";
-import { createMemory, type EngineSettings, parseRequest, type Request } from "../../../src/engine/core/index.ts";
-import { addLocalFiles } from "../../../src/engine/files/index.ts";
+import type { Caller, HandleId, OpenFlags, Stat } from "../../../src/engine/api/index.ts";
+import { type EngineSettings, parseRequest, type Request } from "../../../src/engine/core/index.ts";
 import {
   createActivity,
   createDisk,
@@ -23,14 +16,12 @@ import {
   createNetwork,
   createReadOnly,
 } from "../../../src/engine/host/index.ts";
-import { createFileSystem, createPrefetch, type Prefetch } from "../../../src/engine/ops/index.ts";
-import { createIncoming, type Incoming } from "../../../src/engine/remote/index.ts";
-import { countHandles, NO_ACCOUNTS, NO_PASSTHROUGH } from "../../../src/engine/start/absent.ts";
-import { recoverContents } from "../../../src/engine/start/recover.ts";
-import { createSyncRows } from "../../../src/engine/start/sync-rows.ts";
-import { createQuota, createSync, type Sync } from "../../../src/engine/sync/index.ts";
-import { createTree, type Tree } from "../../../src/engine/tree/index.ts";
-import { createOutgoing, type Outgoing } from "../../../src/engine/upload/index.ts";
+import { createFileSystem, createPrefetch } from "../../../src/engine/ops/index.ts";
+import { createIncoming } from "../../../src/engine/remote/index.ts";
+import { createParts, recoverContents } from "../../../src/engine/start/index.ts";
+import { createQuota, createSync } from "../../../src/engine/sync/index.ts";
+import { createTree } from "../../../src/engine/tree/index.ts";
+import { createOutgoing } from "../../../src/engine/upload/index.ts";
 import { millisecondsOf, type RowTime, rowTime } from "../../../src/lib/clocks.ts";
 import type { Logger } from "../../../src/lib/log.ts";
 import { timeFromNanoseconds } from "../../../src/lib/time.ts";
@@ -43,16 +34,16 @@ import { openNoRows, openRows } from "../../support/in-memory.ts";
 import { createMemoryFiles, type MemoryFiles } from "../../support/memory-files.ts";
 import { createMemoryPassthrough, type MemoryPassthrough } from "../../support/memory-passthrough.ts";
 import { createVirtualClock, type VirtualClock } from "../../support/virtual-clock.ts";
-import { createMemoryFastPath, type MemoryFastPath } from "../support/memory-fast-path.ts";
-import { createScriptedContent, type ScriptedContent } from "../support/scripted-content.ts";
-import { slowFiles } from "../support/slow-files.ts";
+import { createMemoryFastPath, type MemoryFastPath } from "./memory-fast-path.ts";
+import { createScriptedContent, type ScriptedContent } from "./scripted-content.ts";
+import { slowFiles } from "./slow-files.ts";
 
 const WORKSPACE = { id: "workspace", name: "workspace", rootId: "root" };
 const ROOT = kernelNodeId(1);
 export const CALLER: Caller = { uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal };
 const READ: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };
 
-export type Parts = ReturnType<typeof addLocalFiles> & Tree & Sync & Incoming & Outgoing & Prefetch;
+export type Parts = ReturnType<typeof createParts>;
 
 /** The same with some parts replaced. What tree/, sync/, remote/, upload/ and ops/ do for others goes by those. */
 export function withParts(context: Parts, changed: Partial<Parts>): Parts {
@@ -235,39 +226,22 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     concurrency: 4,
     ...changed,
   };
-  const handleTable = countHandles();
-  const withFiles = addLocalFiles({
-    ...createMemory({ metadata, runtime, settings, activity, handleTable, kernelCache: NO_KERNEL_CACHE }),
-    replays: { mayBeWatched() {} },
+  const context = createParts({
+    ...{ metadata, runtime, log, settings, network, activity, fastPath, passthrough },
+    replays: () => ({ mayBeWatched() {} }),
+    quota: () => quota,
     disk: createDisk({ stateDisk: undefined, limits: undefined, folder: "/state", log, onChange() {} }),
-    get quota() {
-      return quota;
-    },
-    unsent: { mostly: 0 },
-    metadata,
     client: gateway.client,
-    runtime,
     paths: createLayout(slow, "/state"),
     dirtyLog: NO_LIST,
-    log,
-    settings,
-    accounts: NO_ACCOUNTS,
     readOnly: createReadOnly(WORKSPACE, { isAskedFor: settings.readOnly, lack: undefined, onChange() {} }),
     workspace: WORKSPACE,
-    handleTable,
-    passthrough: passthrough ?? NO_PASSTHROUGH,
-    fastPath,
     fresh: createFreshness(runtime),
-    syncRows: createSyncRows(metadata, async () => {
+    async syncRows() {
       syncedRows = database.serialize();
-    }),
-    network,
-    activity,
+    },
   });
-  const withTree = Object.assign(withFiles, createTree(withFiles));
-  const withSync = Object.assign(withTree, createSync(withTree));
-  const withRemote = Object.assign(withSync, createIncoming(withSync), createOutgoing(withSync));
-  const context = Object.assign(withRemote, createPrefetch(withRemote));
+  context.unsent.mostly = 0;
   const quota = createQuota(context, context.workspace, true);
   let syncedRows: Uint8Array = database.serialize();
   let names = metadata.inodes.newestKernelNodeId() - 1;
