@@ -41,7 +41,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Which page of a list. Without `pageNo`, pages show the list at one position and follow each other by `after`. */
+/** The page of a list that is asked for. Without `pageNo`, pages show the list at one position and follow each other by `after`. */
 export interface PageOptions extends CallOptions {
   /** The `next` of the page before; absent for the first page. All these pages show the list at one position. */
   readonly after?: string | undefined;

@@ -35,7 +35,7 @@ const SUBFOLDERS_MAX = 10_000;
 /** [position, folder, name of the last child before or null, mark of the list]. */
 const cursor = z.tuple([z.number().int().min(0), z.string(), z.string().nullable(), z.string()]);
 
-/** What a stream shows: the folder and its position. */
+/** The folder that a stream shows, and the position at which it is shown. */
 interface Shown {
   readonly context: Context;
   readonly workspace: string;

@@ -79,7 +79,7 @@ test("a share of requests fails: told before, lost before, lost after the effect
   for (const kind of ["refused", "before", "after"] as const) expect(outcomes[kind]).toBeGreaterThan(70);
 });
 
-/** Of an upload: what its caller gets, and how many versions it made in the end. */
+/** The answer that the caller of an upload gets, and the number of versions that the upload made in the end. */
 const EXPECTED: Readonly<Record<Fault, readonly [number | "reset", number]>> = {
   error: [500, 0],
   unavailable: [503, 0],

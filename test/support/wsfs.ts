@@ -179,7 +179,7 @@ export function createPlace(program = MAIN, user?: OrdinaryUser, node = process.
       };
       const end = () =>
         until("all processes of the test have ended", () => {
-          // Of a daemon and its supervisor either starts the other again.
+          // A daemon and its supervisor start each other again.
           rememberServed();
           killAll(children);
           return !children.some(isAlive);

@@ -47,7 +47,7 @@ function setNodeDirty(
     return change === undefined ? node : nodes.update(node.id, change);
   }
   context.activity.wake(due);
-  // The file or folder was changed again, and the gateway may accept the change now that it refused before.
+  // The file or folder was changed again, and the gateway may now accept the change that it refused before.
   return nodes.update(node.id, { ...change, changedAt: now, dirtySince, due, parked: null });
 }
 

@@ -1,4 +1,4 @@
-/** What the kernel is told of: names it knew, negative entries, after a daemon's death any; and attributes. */
+/** The kernel is told of names it knew, of negative entries, after a daemon's death of any name, and of attributes. */
 import { expect, test } from "vitest";
 import type { KernelCache } from "../../../src/engine/api/index.ts";
 import { KernelCacheState } from "../../../src/engine/core/invalidate.ts";

@@ -36,7 +36,7 @@ let work: string;
 let logs: Logs;
 let processes: EngineProcesses;
 let hold: Hold;
-/** Of test/gateway/support/engine-process.ts. */
+/** The bundle of test/gateway/support/engine-process.ts. */
 let bundle: string;
 
 beforeAll(async () => {
